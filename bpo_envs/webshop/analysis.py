@@ -4,10 +4,10 @@ Lucene's StandardTokenizer cuts the text into words, then a possessive 's is dro
 stop words go, and the Porter stemmer cuts endings. Search results match the original's only if every step
 does: one token more in a document changes its length, and with it the order of the results.
 
-The tokenizer follows Unicode's word boundary rules (UAX #29), plus emoji as words of their own. It works in two
-moves: every character is replaced by one letter that says what kind it is to those rules, and a regular
-expression over these letters finds the words. Kinds come from `unicodedata`, once per distinct character. A few
-hundred rare characters (tone letters, some Armenian and Arabic signs) are classed only approximately.
+The tokenizer follows Unicode's word boundary rules (UAX #29), plus emoji as words of their own. It works in
+two moves: every character is replaced by one letter that says what kind it is to those rules, and a regular
+expression over these letters finds the words. Kinds come from `unicodedata`, once per distinct character. A
+few hundred rare characters (tone letters, some Armenian and Arabic signs) are classed only approximately.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from bpo_envs.webshop.porter import stem
 
 MAX_TOKEN = 255  # characters; Lucene cuts longer words there
 
-STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these "
-    "they this to was will with".split()
-)
+_STOP_WORDS = """
+a an and are as at be but by for if in into is it no not of on or such
+that the their then there these they this to was will with
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 # Kinds of characters: L letter, H Hebrew letter, D digit, K katakana, J Han, I hiragana, S South-East Asian,
-# P pictograph, M emoji skin tone, R flag letter, Z joiner, k keycap mark, X other marks and format characters;
-# the signs . : , ' " _ # stand for themselves and their likes, - for everything else.
+# P pictograph, M emoji skin tone, R flag letter, Z joiner, k keycap mark, X other marks and format
+# characters; the signs . : , ' " _ # stand for themselves and their likes, - for everything else.
 _LIKE = {
     ".": ".\u2018\u2019\u2024\ufe52\uff07\uff0e",  # joins letters, and joins digits
     ":": ":\u00b7\u0387\u05f4\u2027\ufe13\ufe55\uff1a",  # joins letters
@@ -47,19 +48,20 @@ _LIKE = {
     "k": "\u20e3",
     "-": "\u200b",
 }
-# Extended_Pictographic of Unicode 14, as first and last code points.
-_PICTOGRAPHS = [
-    int(bound, 16)
-    for item in (
-        "a9 ae 203c 2049 2122 2139 2194-2199 21a9-21aa 231a-231b 2328 2388 23cf 23e9-23f3 23f8-23fa 24c2 25aa-25ab "
-        "25b6 25c0 25fb-25fe 2600-2605 2607-2612 2614-2685 2690-2705 2708-2712 2714 2716 271d 2721 2728 2733-2734 "
-        "2744 2747 274c 274e 2753-2755 2757 2763-2767 2795-2797 27a1 27b0 27bf 2934-2935 2b05-2b07 2b1b-2b1c 2b50 "
-        "2b55 3030 303d 3297 3299 1f000-1f0ff 1f10d-1f10f 1f12f 1f16c-1f171 1f17e-1f17f 1f18e 1f191-1f19a "
-        "1f1ad-1f1e5 1f201-1f20f 1f21a 1f22f 1f232-1f23a 1f23c-1f23f 1f249-1f3fa 1f400-1f53d 1f546-1f64f "
-        "1f680-1f6ff 1f774-1f77f 1f7d5-1f7ff 1f80c-1f80f 1f848-1f84f 1f85a-1f85f 1f888-1f88f 1f8ae-1f8ff "
-        "1f90c-1f93a 1f93c-1f945 1f947-1faff 1fc00-1fffd"
-    ).split()
-    for bound in (item.split("-")[0], item.split("-")[-1])
+# Extended_Pictographic of Unicode 14.
+_PICTOGRAPHS = """
+a9 ae 203c 2049 2122 2139 2194-2199 21a9-21aa 231a-231b 2328 2388 23cf 23e9-23f3 23f8-23fa 24c2 25aa-25ab
+25b6 25c0 25fb-25fe 2600-2605 2607-2612 2614-2685 2690-2705 2708-2712 2714 2716 271d 2721 2728 2733-2734
+2744 2747 274c 274e 2753-2755 2757 2763-2767 2795-2797 27a1 27b0 27bf 2934-2935 2b05-2b07 2b1b-2b1c 2b50
+2b55 3030 303d 3297 3299 1f000-1f0ff 1f10d-1f10f 1f12f 1f16c-1f171 1f17e-1f17f 1f18e 1f191-1f19a
+1f1ad-1f1e5 1f201-1f20f 1f21a 1f22f 1f232-1f23a 1f23c-1f23f 1f249-1f3fa 1f400-1f53d 1f546-1f64f
+1f680-1f6ff 1f774-1f77f 1f7d5-1f7ff 1f80c-1f80f 1f848-1f84f 1f85a-1f85f 1f888-1f88f 1f8ae-1f8ff
+1f90c-1f93a 1f93c-1f945 1f947-1faff 1fc00-1fffd
+"""
+_PICTOGRAPH_BOUNDS = [  # where pictographs begin, end, begin again, ...
+    bound
+    for item in _PICTOGRAPHS.split()
+    for bound in (int(item.split("-")[0], 16), int(item.split("-")[-1], 16) + 1)
 ]
 # By the first words of a character's name, for scripts that `unicodedata` does not tell apart otherwise.
 _SCRIPTS = (
@@ -102,7 +104,7 @@ def _kind(code: int) -> str:
         or name.startswith(("CJK RADICAL", "KANGXI", "CIRCLED KATA"))
     ):
         return next((kind for kind, starts in _SCRIPTS if name.startswith(starts)), "L")
-    return "P" if bisect_right(_PICTOGRAPHS, code) % 2 or code in _PICTOGRAPHS else "-"
+    return "P" if bisect_right(_PICTOGRAPH_BOUNDS, code) % 2 else "-"
 
 
 _KINDS = _Kinds((ord(character), kind) for kind, characters in _LIKE.items() for character in characters)

@@ -5,9 +5,9 @@ With n_att and n_opt the numbers of fulfilled attributes and options, and the pr
     reward = r_type (n_att + n_opt + r_price) / (attributes + options + 1)
 
 (WebShop, arXiv 2207.01206, Eq 1), where r_type cuts the reward if the product is of another type. Texts are
-compared as sets of words by `token_set_ratio`. The original's oddities are kept, for scores must be comparable:
-option values are reduced to the first colour word that they contain, and a synthetic goal's option is compared
-as the text of a (name, value) pair.
+compared as sets of words by `token_set_ratio`. The original's oddities are kept, for scores must be
+comparable: option values are reduced to the first colour word that they contain, and a synthetic goal's
+option is compared as the text of a (name, value) pair.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def purchase_reward(
     Returns:
         The reward in [0, 1], and its parts: ``r_*`` is the fulfilled share (``r_price`` a bool), ``w_*`` its
         weight in the reward, ``r_type`` the factor of the type and ``query_match``, ``category_match`` and
-        ``title_score`` what it follows from. ``r_option`` and ``w_option`` are there only if the goal has options.
+        ``title_score`` what it follows from. Only a goal with options has ``r_option`` and ``w_option``.
     """
     wanted = goal.goal_options.items() if isinstance(goal.goal_options, dict) else goal.goal_options
     attributes, options = len(goal.attributes), len(goal.goal_options)

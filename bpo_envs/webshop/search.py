@@ -1,19 +1,18 @@
 """Full-text search that returns what Lucene returns, in the same order.
 
-BM25 with k1 = 0.9 and b = 0.4 over the terms of `analysis`. Exactness hangs on three details of Lucene 9.5: its
-arithmetic is in float32, it keeps a document's length in one byte (so long lengths are rounded down), and ties
-go by id. With true lengths the order of the top 50 agrees with Lucene's for one query in two hundred; with
-these, for all.
+BM25 with k1 = 0.9 and b = 0.4 over the terms of `analysis`. Exactness hangs on three details of Lucene 9.5:
+its arithmetic is in float32, it keeps a document's length in one byte (so long lengths are rounded down), and
+ties go by id. With true lengths the order of the top 50 agrees with Lucene's for one query in two hundred;
+with these, for all.
 
-An index is a few flat arrays: the postings of term t are the slice ``offsets[t]:offsets[t + 1]`` of two arrays,
-the documents that hold t and one number for each. Documents are numbered in the order of their ids, so that a
-smaller number wins a tie. Saved arrays are opened as memory maps: processes share their pages.
+An index is a few flat arrays: the postings of term t are the slice ``offsets[t]:offsets[t + 1]`` of two
+arrays, the documents that hold t and one number for each. Documents are numbered in the order of their ids,
+so that a smaller number wins a tie. Saved arrays are opened as memory maps: processes share their pages.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import zlib
@@ -35,7 +34,7 @@ _ARRAYS = ("ids", "offsets", "documents", "denominators")
 
 
 def quantised_length(tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Lengths as one byte of Lucene's SmallFloat keeps them: exact below 40, then 24 plus four significant bits."""
+    """Lengths as Lucene's SmallFloat keeps them in a byte: exact below 40, then 24 plus four significant bits."""
     excess = np.maximum(tokens - 24, 0)
     bits = np.frexp(excess)[1]  # bit length
     dropped = np.maximum(bits - 4, 0)
@@ -46,8 +45,8 @@ def quantised_length(tokens: NDArray[np.int64]) -> NDArray[np.int64]:
 class Index:
     """A searchable set of documents; make one with `build` or `load`.
 
-    Arrays: ``ids`` [documents], sorted; ``offsets`` [terms + 1]; ``documents`` and ``denominators`` [postings],
-    the latter being 1 + tf / (k1 ((1 - b) + b length / mean length)) of each posting.
+    Arrays: ``ids`` [documents], sorted; ``offsets`` [terms + 1]; ``documents`` and ``denominators``
+    [postings], the latter being 1 + tf / (k1 ((1 - b) + b length / mean length)) of each posting.
     """
 
     vocabulary: dict[str, int]
@@ -176,7 +175,7 @@ class Index:
             return cls(vocabulary=vocabulary, filled=meta["filled"], **arrays)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise ValueError(
-                f"cannot use the search index in {str(folder)!r} ({error}); delete the folder and build it again"
+                f"cannot use the search index in {str(folder)!r} ({error}); delete that folder and build it anew"
             ) from error
 
 
@@ -200,9 +199,9 @@ def _replace(draft: Path, folder: Path) -> None:
     """Put a finished folder where another may be; open memory maps of the old one stay valid."""
     old = draft.with_name(draft.name + "-old")
     if folder.exists():
-        os.rename(folder, old)
+        folder.rename(old)
     try:
-        os.rename(draft, folder)
+        draft.rename(folder)
     except OSError:
         if not (folder / "meta.json").is_file():  # else another process was faster
             raise
