@@ -1,0 +1,1 @@
+"""WebShop: a shop to be searched and bought from by text."""
