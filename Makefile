@@ -55,7 +55,7 @@ ifeq ($(GPU),)
 	@echo "no GPU found: installing the CPU build of $(TORCH)"
 	@$(PIP) -c $(CONSTRAINTS) '$(TORCH)+cpu' 2>/dev/null \
 	  || $(PIP) -c $(CONSTRAINTS) --retries 1 --timeout 15 --extra-index-url $(CPU_INDEX) '$(TORCH)+cpu' 2>/dev/null \
-	  || $(PIP) -c $(CONSTRAINTS) '$(TORCH)'
+	  || { echo "no CPU build within reach: installing the ordinary one"; $(PIP) -c $(CONSTRAINTS) '$(TORCH)'; }
 else
 	@grep -v '^torch==' constraints.txt > $(CONSTRAINTS)
 endif
