@@ -33,16 +33,16 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 # characters; the signs . : , ' " _ # stand for themselves and their likes, - for everything else.
 _LIKE = {
     ".": ".\u2018\u2019\u2024\ufe52\uff07\uff0e",  # joins letters, and joins digits
-    ":": ":\u00b7\u0387\u05f4\u2027\ufe13\ufe55\uff1a",  # joins letters
+    ":": ":\u00b7\u0387\u055f\u05f4\u2027\ufe13\ufe55\uff1a",  # joins letters
     ",": ",;\u037e\u0589\u060c\u060d\u066c\u07f8\u2044\ufe10\ufe14\ufe50\ufe54\uff0c\uff1b",  # joins digits
     "'": "'",
     '"': '"',
     "_": "\u202f",
     "#": "#*",
     "D": "\u066b",
-    "H": "\u05f3",
+    "L": "\u05f3",
     "K": "\u3031\u3032\u3033\u3034\u3035\u309b\u309c\u30a0\u30fc\uff70",
-    "J": "\u3005\u3007",
+    "J": "\u3005\u3007\u303b",
     "X": "\u200c\uff9e\uff9f",
     "Z": "\u200d",
     "k": "\u20e3",
@@ -70,7 +70,13 @@ _SCRIPTS = (
     ("K", ("KATAKANA", "HALFWIDTH KATAKANA", "CIRCLED KATAKANA")),
     ("H", ("HEBREW",)),
     ("S", ("THAI", "LAO ", "MYANMAR", "KHMER", "TAI ", "NEW TAI", "AHOM")),
-    ("-", ("TANGUT", "NUSHU", "KHITAN")),
+)
+_SHAPES = ("CIRCLED", "NEGATIVE CIRCLED", "SQUARED", "NEGATIVE SQUARED")
+_SYMBOLS_LIKE_LETTERS = (
+    "CJK RADICAL",
+    "KANGXI",
+    "CIRCLED KATAKANA",
+    *(f"{shape} LATIN" for shape in _SHAPES),
 )
 
 
@@ -96,13 +102,7 @@ def _kind(code: int) -> str:
     if category == "Pc":
         return "_"
     name = unicodedata.name(character, "")
-    circled = category == "So" and ("LATIN CAPITAL LETTER" in name or "LATIN SMALL LETTER" in name)
-    if (
-        category[0] == "L"
-        or category == "Nl"
-        or circled
-        or name.startswith(("CJK RADICAL", "KANGXI", "CIRCLED KATA"))
-    ):
+    if category[0] == "L" or category == "Nl" or name.startswith(_SYMBOLS_LIKE_LETTERS):
         return next((kind for kind, starts in _SCRIPTS if name.startswith(starts)), "L")
     return "P" if bisect_right(_PICTOGRAPH_BOUNDS, code) % 2 else "-"
 
@@ -113,7 +113,7 @@ _KINDS = _Kinds((ord(character), kind) for kind, characters in _LIKE.items() for
 def _word_pattern() -> re.Pattern[str]:
     """Words over kinds: rules WB4 to WB13b of UAX #29, then what Lucene adds (Han, hiragana, emoji, ...)."""
     mark = "[XZMk]"  # marks belong to the character before them, whatever it is (WB4)
-    joint = f"_(?:_|{mark})*"
+    joint = "_[_XZMk]*"
     letters = f"[LH][LHXZMk]*(?:(?:{joint}|[.':]{mark}*)[LH][LHXZMk]*)*"
     digits = f"D[DXZMk]*(?:(?:{joint}|[.',]{mark}*)D[DXZMk]*)*"
     hebrew = f"(?<=H)(?:'{mark}*|\"{mark}*H{mark}*)"
@@ -121,7 +121,8 @@ def _word_pattern() -> re.Pattern[str]:
     run = f"(?:{katakana}|(?:{letters}|{digits}|{hebrew})+)"
     word = f"(?:{joint})?{run}(?:{joint}{run})*(?:{joint})?"
     emoji = f"[PM](?:Z[PM]|{mark})*|R{mark}*R{mark}*|#[XZM]*k{mark}*"
-    return re.compile(f"{word}|S[SXZMk]*|[JI]{mark}*|{emoji}")
+    # Group 1 is no word: it takes a row of underscores in one go, where trying each of them would be quadratic.
+    return re.compile(f"{word}|({joint})|S[SXZMk]*|[JI]{mark}*|{emoji}")
 
 
 _WORD = _word_pattern()
@@ -130,18 +131,21 @@ _WORD = _word_pattern()
 def _spans(kinds: str) -> Iterator[tuple[int, int]]:
     """Where the words are; one longer than `MAX_TOKEN` is scanned again in windows of that length."""
     for match in _WORD.finditer(kinds):
+        if match.lastindex:
+            continue
         start, end = match.span()
         while end - start > MAX_TOKEN:
             piece = _WORD.search(kinds, start, start + MAX_TOKEN)
             if piece is None:
                 break
-            yield piece.span()
+            if not piece.lastindex:
+                yield piece.span()
             start = piece.end()
         else:
             yield start, end
 
 
-@lru_cache(maxsize=1 << 18)
+@lru_cache(maxsize=1 << 16)
 def _term(token: str) -> str | None:
     """The index term of a token, or None for a stop word."""
     if token[-1] in "sS" and token[-2:-1] in ("'", "\u2019", "\uff07"):

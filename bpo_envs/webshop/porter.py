@@ -1,16 +1,15 @@
 """The original Porter stemmer, as Lucene's PorterStemFilter applies it.
 
-A suffix is replaced only if enough of a word is left in front of it. That is the *measure* of the stem: write
-the stem as [C](VC)^m[V], runs of consonants C and of vowels V, and m is its measure. The steps below are those
-of M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two departures of his own
-reference implementation (step 2: ``bli -> ble`` for ``abli -> able``, and ``logi -> log``). Libraries differ
-in such details (on 40 of 18,490 words in one case), and each word stemmed otherwise moves search results.
+A suffix is replaced only if enough of a word is left in front of it. That is the *measure* of the stem:
+write the stem as [C](VC)^m[V], runs of consonants C and of vowels V, and m is its measure. The steps are
+those of M. F. Porter, "An algorithm for suffix stripping", Program 14(3), 1980, with the two departures of
+his own reference implementation (step 2: ``bli -> ble`` for ``abli -> able``, and ``logi -> log``). Libraries
+differ in such details (on 40 of 18,490 words in one case), and each word stemmed otherwise moves results.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 _STEP2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble",
@@ -99,7 +98,6 @@ def _final_e(word: str) -> str:
     return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
 
 
-@lru_cache(maxsize=1 << 18)
 def stem(word: str) -> str:
     """Return the stem of a lower-case word; words of one or two letters stay as they are."""
     if len(word) < 3:

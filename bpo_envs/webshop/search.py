@@ -34,7 +34,7 @@ _ARRAYS = ("ids", "offsets", "documents", "denominators")
 
 
 def quantised_length(tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Lengths as Lucene's SmallFloat keeps them in a byte: exact below 40, then 24 plus four significant bits."""
+    """Lengths as Lucene keeps them in one byte: exact below 40, then 24 plus four significant bits."""
     excess = np.maximum(tokens - 24, 0)
     bits = np.frexp(excess)[1]  # bit length
     dropped = np.maximum(bits - 4, 0)
@@ -175,7 +175,7 @@ class Index:
             return cls(vocabulary=vocabulary, filled=meta["filled"], **arrays)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise ValueError(
-                f"cannot use the search index in {str(folder)!r} ({error}); delete that folder and build it anew"
+                f"cannot use the search index in {str(folder)!r} ({error}); delete it and build it again"
             ) from error
 
 
