@@ -15,7 +15,7 @@ from gymnasium.envs.registration import WrapperSpec
 
 __all__ = ["ENV_IDS"]
 
-_SNAPSHOT = WrapperSpec(name="SnapshotEnv", entry_point="wrappers.snapshot:SnapshotEnv", kwargs={})
+_SNAPSHOT = WrapperSpec(name="SnapshotEnv", entry_point="wrappers.snapshot_env:SnapshotEnv", kwargs={})
 
 # id -> entry point and step limit
 _SUITE = {"bpo/WebShop-v0": ("bpo_envs.webshop.env:WebShopEnv", 50)}

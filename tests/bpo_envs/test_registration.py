@@ -19,7 +19,7 @@ HEAVY = [
     "spacy",
     "torch",
     "transformers",
-    "wrappers.snapshot",
+    "wrappers",
     "bpo_envs.webshop",
 ]
 
@@ -49,7 +49,7 @@ def test_module_prefix_needs_no_import():
 @pytest.mark.parametrize("env_id", bpo_envs.ENV_IDS)
 def test_every_id_has_snapshots_outermost_and_no_vector_entry_point(env_id):
     spec = gym.spec(env_id)
-    assert [w.entry_point for w in spec.additional_wrappers] == ["wrappers.snapshot:SnapshotEnv"]
+    assert [w.entry_point for w in spec.additional_wrappers] == ["wrappers.snapshot_env:SnapshotEnv"]
     assert spec.vector_entry_point is None
     assert not spec.nondeterministic
     assert not spec.disable_env_checker
