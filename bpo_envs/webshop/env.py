@@ -50,7 +50,11 @@ class WebShopEnv(gym.Env[str, str]):
         FileNotFoundError, ValueError: as `load_catalog`, or an unknown setting.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012  (as Gymnasium declares it)
+    metadata: dict[str, Any] = {  # noqa: RUF012  (as Gymnasium declares it)
+        "render_modes": ["ansi"],
+        "render_fps": 1,
+    }
+    set_state_returns_observation = True  # snapshots need not carry pages
 
     def __init__(
         self,
