@@ -121,7 +121,7 @@ def _word_pattern() -> re.Pattern[str]:
     run = f"(?:{katakana}|(?:{letters}|{digits}|{hebrew})+)"
     word = f"(?:{joint})?{run}(?:{joint}{run})*(?:{joint})?"
     emoji = f"[PM](?:Z[PM]|{mark})*|R{mark}*R{mark}*|#[XZM]*k{mark}*"
-    # Group 1 is no word: it takes a row of underscores in one go, where trying each of them would be quadratic.
+    # Group 1 is no word: it takes a row of underscores in one go; trying each would be quadratic.
     return re.compile(f"{word}|({joint})|S[SXZMk]*|[JI]{mark}*|{emoji}")
 
 
