@@ -1,0 +1,1 @@
+"""Collecting rollout trees: environments, schedules, budgets."""

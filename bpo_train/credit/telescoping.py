@@ -1,0 +1,141 @@
+"""Telescoping credit (`bpo-corrected`): each branch point is a value estimate; credit is their difference.
+
+For a decision u let p be the last branch point at or before it and q the first after it on its own branch:
+
+    A(u) =   [ sum_{i=u}^{q-1} gamma^(i-u) r_i + gamma^(q-u) mean_K G_q ]
+           - gamma^-(u-p) [ mean of G_p over the other K-1 members at p - sum_{i=p}^{u-1} gamma^(i-p) r_i ]
+
+Without a q the first bracket is the branch's own return-to-go. The same formula serves siblings; at gamma = 1
+it gives them Eq 4 with `inherit`, below 1 it adds the factor gamma^-(u-p) that the target needs. The target,
+sum_t E[grad log pi(a_t|s_t) Q_gamma(s_t, a_t)], is met in expectation, exactly with `split` weights, if every
+branch point was decided before its action was drawn. With a post-hoc schedule q is no stopping time: biased.
+
+Before the first branch point the second bracket starts (p = 0) from a baseline of the root that does not
+depend on this tree: the mean root value of the other trees of the same prompt; else the task's running mean
+over earlier batches; else the mean over the batch's other prompts; else there is none and the bracket is 0.
+
+Extra backbones (unused budget) need care: *how many* there are depends on how the backbone went on, so a
+backbone that used them as its baseline would learn from a baseline that knows its future (biased wherever the
+ordinary baseline is not the true value). The backbone and the scheduled siblings at the root therefore ignore
+them. An extra backbone is independent of all the others, so its baseline is the mean of all other root
+returns. Each has weight 1: a prompt's expected gradient is the true one times 1 + the mean number of extras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bpo_train.credit import group
+from bpo_train.credit.base import CreditOptions, TreeCredit, register
+from bpo_train.tree import RolloutTree
+
+MEMORY = 10
+"""Batches after which a task's running mean forgets: the policy moves, and its value with it."""
+
+
+class TreeValues:
+    """The two brackets of the telescoping formula on one tree."""
+
+    def __init__(self, tree: RolloutTree, options: CreditOptions) -> None:
+        self.tree = tree
+        self.gamma = options.gamma
+        points = [p for p in group.usable_points(tree, options.fresh_siblings) if p.scheduled]
+        self.groups = group.groups_at(points, options.fresh_siblings)
+        self.group_of = group.membership(self.groups)
+        self.extras = {s for p in tree.branch_points if not p.scheduled for s in p.siblings}
+        self.roots = [i for i, branch in enumerate(tree.branches) if branch.fork == 0]
+        self.rewards = [tree.rewards(branch, 0) for branch in range(len(tree.branches))]
+
+    def return_to_go(self, branch: int, depth: int) -> float:
+        return group.discounted(self.rewards[branch][depth:], self.gamma)
+
+    def ahead(self, branch: int, depth: int) -> float:
+        """First bracket: what is expected from decision `depth` of `branch` on, its own action taken."""
+        later = [q for owner, q in self.groups if owner == branch and q > depth]
+        if not later:
+            return self.return_to_go(branch, depth)
+        q = min(later)
+        value = group.mean([self.return_to_go(member, q) for member in self.groups[branch, q]])
+        return group.discounted([*self.rewards[branch][depth:q], value], self.gamma)
+
+    def behind(self, branch: int, depth: int, baseline: float | None) -> float:
+        """Second bracket with its factor: what was expected before that action; `baseline` is the root's."""
+        for owner, p in reversed(group.steps_on_path(self.tree, branch)[: depth + 1]):
+            if (owner, p) in self.group_of:
+                others = [member for member in self.group_of[owner, p] if member != owner]
+                start = group.mean([self.return_to_go(member, p) for member in others])
+                break
+        else:
+            p, root = 0, self.extra_baseline(branch) if branch in self.extras else baseline
+            if root is None:
+                return 0
+            start = root
+        past = group.discounted(self.rewards[branch][p:depth], self.gamma)
+        return (start - past) / self.gamma ** (depth - p)
+
+    def extra_baseline(self, branch: int) -> float:
+        """Mean of all other root returns."""
+        return group.mean([self.return_to_go(root, 0) for root in self.roots if root != branch])
+
+    def root_value(self) -> float:
+        """Estimate of the prompt's value: the mean over all rollouts that start at the root."""
+        return group.mean([self.ahead(root, 0) for root in self.roots])
+
+    def advantages(self, baseline: float | None) -> list[list[float]]:
+        return [
+            [self.ahead(i, u) - self.behind(i, u, baseline) for u in range(branch.fork, branch.end)]
+            for i, branch in enumerate(self.tree.branches)
+        ]
+
+
+@register("bpo-corrected")
+class Telescoping:
+    """Telescoping credit with a running mean of the root value per task."""
+
+    needs_predictable = True
+    root_only = False
+    needs_siblings = True
+
+    def __init__(self, options: CreditOptions) -> None:
+        self.options = options
+        self.running: dict[str, tuple[int, float]] = {}  # task id -> (batches seen, mean root value)
+
+    def __call__(self, trees: Sequence[RolloutTree]) -> list[TreeCredit]:
+        values = [TreeValues(tree, self.options) for tree in trees]
+        roots: dict[str, list[float]] = {}
+        for tree, value in zip(trees, values):
+            roots.setdefault(tree.task_id, []).append(value.root_value())
+        credits = [
+            TreeCredit(
+                value.advantages(self.baseline(tree.task_id, value.root_value(), roots)),
+                group.step_weights(tree, value.groups, self.options.weight),
+            )
+            for tree, value in zip(trees, values)
+        ]
+        self.observe(roots)
+        return credits
+
+    def baseline(self, task_id: str, own: float, roots: dict[str, list[float]]) -> float | None:
+        """Baseline of the root from all but this tree, whose value in `roots[task_id]` is `own`."""
+        same = list(roots[task_id])
+        same.remove(own)
+        if same:
+            return group.mean(same)
+        if task_id in self.running:
+            return self.running[task_id][1]
+        others = [group.mean(found) for other, found in roots.items() if other != task_id]
+        return group.mean(others) if others else None
+
+    def observe(self, roots: dict[str, list[float]]) -> None:
+        """Let the running means take in a batch that has been credited."""
+        for task_id, found in roots.items():
+            count, average = self.running.get(task_id, (0, 0))
+            count = min(count + 1, MEMORY)
+            self.running[task_id] = (count, average + (group.mean(found) - average) / count)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"running": {task_id: list(entry) for task_id, entry in self.running.items()}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.running = {task_id: (int(n), average) for task_id, (n, average) in state["running"].items()}
