@@ -12,11 +12,13 @@ import gymnasium as gym
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
 
+from .adapters import adapter_for
 from .configuration import origin_of
 from .errors import SnapshotError
+from .replay import ReplayStrategy
 from .snapshot import Snapshot
 from .stack import Stack, brings_state
-from .strategies import DeepCopyStrategy, NoStrategy, StateStrategy, Strategy
+from .strategies import DeepCopyStrategy, EnvironmentState, NoStrategy, StateStrategy, Strategy
 
 STRATEGIES = ("auto", "state", "replay", "deepcopy")
 
@@ -108,15 +110,26 @@ class SnapshotEnv(gym.Wrapper, RecordConstructorArgs):
         return result
 
     def _choose(self, strategy: str) -> Strategy:
-        base = self._stack.base
         if strategy == "deepcopy":
             return DeepCopyStrategy(self)
-        if brings_state(base):
-            return StateStrategy(self.env, self._stack, base)  # type: ignore[arg-type]
-        reason = (
+        if strategy == "replay":
+            return ReplayStrategy(self.env, self._stack)
+        try:
+            return StateStrategy(self.env, self._stack, _state_of(self._stack.base))
+        except SnapshotError as error:
+            if strategy == "state":
+                raise
+            return NoStrategy(self.env, str(error))
+
+
+def _state_of(base: Any) -> EnvironmentState:
+    """The environment itself where it brings its state, else its adapter. Raises SnapshotError: neither."""
+    if brings_state(base):
+        return base
+    adapter = adapter_for(base)
+    if adapter is None:
+        raise SnapshotError(
             f"{type(base).__name__} has no get_state() and set_state(state), and there is no adapter for it; "
             "write the two methods, or choose strategy='replay' or strategy='deepcopy'"
         )
-        if strategy == "state":
-            raise SnapshotError(reason)
-        return NoStrategy(self.env, reason)
+    return adapter

@@ -9,6 +9,7 @@ tells its settings from its memory. tests/wrappers/test_stack.py holds the table
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -275,8 +276,16 @@ class _UnknownLayer:
 
 
 def brings_state(env: Any) -> bool:
-    """Whether the class of `env` has a get_state() and a set_state() of its own."""
-    return callable(getattr(type(env), "get_state", None)) and callable(getattr(type(env), "set_state", None))
+    """Whether the class of `env` has get_state() and set_state(state), with just these arguments.
+
+    MuJoCo's environments have a set_state(qpos, qvel), which is something else.
+    """
+    try:
+        inspect.signature(type(env).get_state).bind(env)
+        inspect.signature(type(env).set_state).bind(env, None)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _layer(wrapper: gym.Wrapper) -> _TableLayer | _OwnLayer | _UnknownLayer:
