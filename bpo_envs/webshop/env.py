@@ -11,7 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from bpo_envs.tasks import choose_index
+from bpo_envs.tasks import TaskPanel, choose_index
 from bpo_envs.text import Text
 from bpo_envs.webshop import markup, pages, queries, session, state
 from bpo_envs.webshop.catalog import Catalog, load_catalog
@@ -77,8 +77,8 @@ class WebShopEnv(gym.Env[str, str]):
         _check_choice("reward_mode", reward_mode, REWARD_MODES)
         _check_choice("render_mode", render_mode, (None, "ansi"))
         self.catalog: Catalog = load_catalog(data_dir if data is None else data, goals, catalog_seed, nouns)
-        self.task_panel = self.catalog.panel(split)
-        self._first = SPLITS[split].start
+        self.catalog.panel(split)  # an unknown or empty split fails here, not at the first reset
+        self.split = split
         self.observation_mode = observation_mode
         self.reward_mode = reward_mode
         self.render_mode = render_mode
@@ -89,6 +89,11 @@ class WebShopEnv(gym.Env[str, str]):
         self._session: Session | None = None
         self._score = 0.0
         self._reward_parts: dict[str, Any] = {}
+
+    @property
+    def task_panel(self) -> TaskPanel:
+        """The tasks of the split."""
+        return self.catalog.panel(self.split)
 
     @property
     def session(self) -> Session:
@@ -180,6 +185,13 @@ class WebShopEnv(gym.Env[str, str]):
         """Return the current page in mode ``text_rich`` if made with ``render_mode="ansi"``."""
         return self.page("text_rich") if self.render_mode == "ansi" else None
 
+    def available_actions(self) -> dict[str, Any]:
+        """Return what the page offers, as the original's ``get_available_actions``."""
+        return {
+            "has_search_bar": self.session.kind == session.SEARCH,
+            "clickables": list(session.clickables(self.catalog, self.session, self.rules)),
+        }
+
     def get_state(self) -> dict[str, Any]:
         """Return the episode's state as plain data; the generator of `reset` is not part of it."""
         return state.to_data(self.session)
@@ -211,7 +223,8 @@ class WebShopEnv(gym.Env[str, str]):
 
     def _choose_goal(self, options: dict[str, Any]) -> int:
         if "goal_idx" not in options:
-            return self._first + choose_index(self.task_panel, options, self.np_random, allowed=("goal_idx",))
+            position = choose_index(self.task_panel, options, self.np_random, allowed=("goal_idx",))
+            return SPLITS[self.split].start + position
         given, total = options["goal_idx"], len(self.catalog.goals)
         if (
             len(options) > 1
@@ -228,19 +241,20 @@ class WebShopEnv(gym.Env[str, str]):
     def _info(self) -> dict[str, Any]:
         shopper, catalog = self.session, self.catalog
         instruction = self.goal.instruction_text
-        clickable = list(session.clickables(catalog, shopper, self.rules))
-        has_search_bar = shopper.kind == session.SEARCH
+        available = self.available_actions()
         info = {
             "task_id": catalog.task_ids[shopper.goal_idx],
             "task_digest": catalog.task_digests[shopper.goal_idx],
             "instruction": instruction,
             "admissible_actions": (
-                queries.searches(instruction) if has_search_bar else queries.clicks(clickable)
+                queries.searches(instruction)
+                if available["has_search_bar"]
+                else queries.clicks(available["clickables"])
             ),
             "won": self._score == 1.0,
             "score": self._score,
             "steps_left": None if self.step_limit is None else self.step_limit - shopper.steps,
-            "available_actions": {"has_search_bar": has_search_bar, "clickables": clickable},
+            "available_actions": available,
             "goal_idx": shopper.goal_idx,
             "catalog": catalog.name,
             "catalog_fingerprint": catalog.fingerprint,

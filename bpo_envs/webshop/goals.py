@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SPLITS = {"test": slice(0, 500), "dev": slice(500, 1500), "train": slice(1500, None), "all": slice(0, None)}
 """The paper's splits, as positions in the shuffled order."""
 
-_SHUFFLE_SEED = 233
+SHUFFLE_SEED = 233
 _PRICE_STEPS = range(10, 1000, 10)
 _NO_LIMIT = 1_000_000
 
@@ -166,7 +166,7 @@ def _price_limit(price: float, rng: random.Random) -> tuple[float, str]:
 
 
 def _shuffled(goals: list[Goal]) -> tuple[Goal, ...]:
-    random.Random(_SHUFFLE_SEED).shuffle(goals)
+    random.Random(SHUFFLE_SEED).shuffle(goals)
     return tuple(goals)
 
 
