@@ -7,9 +7,10 @@ process is where the catalogue comes from, and the fingerprint that it must have
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from bpo_envs.tasks import TaskPanel, task_digest
 from bpo_envs.webshop import nouns as heuristic
-from bpo_envs.webshop.data import DataFiles, locate, read_json
+from bpo_envs.webshop.data import DataFiles, locate, read_mapping, read_rows
 from bpo_envs.webshop.goals import SPLITS, Goal, human_goals, synthetic_goals
 from bpo_envs.webshop.products import Product, draw_prices, kept_rows, parse_product
 from bpo_envs.webshop.search import FORMAT, CachedIndex, Index
@@ -27,6 +28,8 @@ __all__ = ["GOAL_KINDS", "Catalog", "Product", "load_catalog"]
 
 GOAL_KINDS = ("synthetic", "human")
 
+_NO_ATTRIBUTES = ("DUMMY_ATTR",)  # upstream's word where items_ins_v2 has no list
+_INDEXED_TEXTS = 1  # raise when `Product.index_text` changes
 _CACHED_FROM = 10_000  # products: below it an index is built faster than the fuss of a file is worth
 
 
@@ -164,10 +167,10 @@ def _catalog(
     rng = random.Random(catalog_seed)
     prices = draw_prices(shelf.products, rng)  # before the goals: the order of the draws is upstream's
     if goals == "human":
-        instructions, content = read_json(files.human_instructions)
+        instructions, content = read_mapping(files.human_instructions)
         goal_list = human_goals(shelf.products, instructions, prices, rng)
     else:
-        instructions, content = read_json(files.instructions)
+        instructions, content = read_mapping(files.instructions)
         goal_list = synthetic_goals(shelf.products, instructions, prices, rng)
     identity = {**shelf.content, "instructions": content, "goals": goals, "catalog_seed": catalog_seed}
     return Catalog(
@@ -186,43 +189,39 @@ def _catalog(
 
 @lru_cache(maxsize=4)
 def _shelf(files: DataFiles, signature: tuple[Any, ...], nouns: str | None) -> _Shelf:
-    rows, items_hash = read_json(files.items)
-    details, details_hash = read_json(files.instructions)
-    title_nouns, nouns_hash = _title_nouns(files, nouns)
+    details, details_hash = read_mapping(files.instructions)
+    nouns_of, nouns_hash = _title_nouns(files, nouns)
+    items = hashlib.sha256()
     products = tuple(
-        parse_product(
-            row,
-            details.get(row["asin"], {}).get("attributes", ("DUMMY_ATTR",)),
-            heuristic.heuristic_nouns(row["name"])
-            if title_nouns is None
-            else _nouns_of(row, title_nouns, files),
-        )
-        for row in kept_rows(rows)
+        parse_product(row, details.get(row["asin"], {}).get("attributes", _NO_ATTRIBUTES), nouns_of)
+        for row in kept_rows(read_rows(files.items, items))
     )
     by_asin = MappingProxyType({product.asin: product for product in products})
-    content = {"items": items_hash, "attributes": details_hash, "nouns": nouns_hash}
-    return _Shelf(products, by_asin, CachedIndex(_index(products, items_hash)), content)
+    content = {"items": items.hexdigest(), "attributes": details_hash, "nouns": nouns_hash}
+    return _Shelf(products, by_asin, CachedIndex(_index(products, items.hexdigest())), content)
 
 
-def _title_nouns(files: DataFiles, nouns: str | None) -> tuple[dict[str, list[str]] | None, str]:
+def _title_nouns(files: DataFiles, nouns: str | None) -> tuple[Callable[[str, str], Iterable[str]], str]:
+    """Return identifier and title to nouns, and what stands for them in the fingerprint."""
     if nouns == "heuristic":
-        return None, heuristic.NAME
+        return lambda asin, title: heuristic.heuristic_nouns(title), heuristic.NAME
     if files.title_nouns is None:
         raise FileNotFoundError(
             f"no title_nouns.json in {files.folder}: the reward needs the nouns of the products' titles. "
             f"Make it once with `python -m bpo_envs prepare {files.source}` (needs spaCy: pip install "
             "'bpo-envs[webshop-nlp]'), or ask for nouns='heuristic', whose rewards differ a little"
         )
-    return read_json(files.title_nouns)
+    prepared, digest = read_mapping(files.title_nouns)
 
+    def look_up(asin: str, title: str) -> list[str]:
+        if asin not in prepared:
+            raise ValueError(
+                f"{files.title_nouns} does not hold product {asin}: it was made for other data. Make it "
+                f"again with `python -m bpo_envs prepare --force {files.source}`"
+            )
+        return prepared[asin]
 
-def _nouns_of(row: dict[str, Any], title_nouns: dict[str, list[str]], files: DataFiles) -> list[str]:
-    if row["asin"] not in title_nouns:
-        raise ValueError(
-            f"{files.title_nouns} does not hold product {row['asin']}: it was made for other data. Make it "
-            f"again with `python -m bpo_envs prepare {files.source} --force`"
-        )
-    return title_nouns[row["asin"]]
+    return look_up, digest
 
 
 def _index(products: tuple[Product, ...], items_hash: str) -> Index:
@@ -240,4 +239,4 @@ def _index(products: tuple[Product, ...], items_hash: str) -> Index:
 def index_folder(items_hash: str) -> Path:
     """Where the index of the products with that sha256 is kept."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "bpo-envs" / f"webshop-index-{FORMAT}-{items_hash[:32]}"
+    return cache / "bpo-envs" / f"webshop-index-{FORMAT}.{_INDEXED_TEXTS}-{items_hash[:32]}"

@@ -7,10 +7,13 @@ once by ``python -m bpo_envs prepare`` so that no language model is needed at ru
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import json
 import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +21,8 @@ from typing import Any
 
 from bpo_envs.assets import asset
 
+_BLOCK = 1 << 22  # bytes; no product is longer
+_GAP = re.compile(r"[\s,]*")
 _ITEM_NAMES = ("items_shuffle", "items_shuffle_1000")
 _EXPECTED = (
     "items_shuffle.json with items_ins_v2.json (or items_shuffle_1000.json with items_ins_v2_1000.json), "
@@ -60,7 +65,7 @@ class DataFiles:
     def meta(self) -> dict[str, Any]:
         """What ``meta.json`` says of the data; empty where there is none."""
         path = _find(self.folder, "meta")
-        return json.loads(read_bytes(path)) if path else {}
+        return read_mapping(path)[0] if path else {}
 
     @property
     def name(self) -> str:
@@ -108,23 +113,62 @@ def locate(data: str | os.PathLike[str] | None = None) -> DataFiles:
     return DataFiles(str(path), folder, items, "_1000" if _stem(items).endswith("_1000") else "")
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return a file's content, decompressed if its name ends in ``.gz``."""
-    content = path.read_bytes()
-    return gzip.decompress(content) if path.suffix == ".gz" else content
-
-
-def read_json(path: Path) -> tuple[Any, str]:
-    """Return a JSON file's value and the sha256 of its decompressed text.
+def read_mapping(path: Path) -> tuple[dict[str, Any], str]:
+    """Return a file's JSON object and the sha256 of its decompressed text.
 
     Raises:
-        ValueError: the file is no JSON.
+        ValueError: the file is no JSON object.
     """
-    content = read_bytes(path)
     try:
-        return json.loads(content), hashlib.sha256(content).hexdigest()
-    except ValueError as error:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        value = json.loads(content)
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is no JSON ({error}); fetch or write it again") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} holds a JSON {type(value).__name__}; expected an object")
+    return value, hashlib.sha256(content).hexdigest()
+
+
+def read_rows(path: Path, digest: hashlib._Hash) -> Iterator[Any]:
+    """Yield the elements of a JSON list one by one: the full set of products would not fit in memory twice.
+
+    Args:
+        path: the file, plain or ``.gz``.
+        digest: fed with the decompressed text on the way.
+
+    Raises:
+        ValueError: the file is no JSON list.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    raw_decode = json.JSONDecoder().raw_decode
+    text, at, first = "", 0, True
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+            text, at = text[at:] + decode(block), 0
+            if first:
+                at, first = _after("[", text, path), False
+            while (start := _GAP.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+                try:
+                    row, at = raw_decode(text, start)
+                except ValueError:
+                    break  # the block ends within a row
+                yield row
+            if len(text) - at > 2 * _BLOCK:
+                raise _no_json(path, "a row is malformed", text[at : at + 60])
+    _after("]" if not first else "[", text[at:], path)
+
+
+def _after(bracket: str, text: str, path: Path) -> int:
+    stripped = text.lstrip(" \t\n\r,")
+    if not stripped.startswith(bracket):
+        raise _no_json(path, f"expected {bracket!r}", stripped[:60])
+    return len(text) - len(stripped) + 1
+
+
+def _no_json(path: Path, why: str, found: str) -> ValueError:
+    return ValueError(f"{path} is no JSON list of products ({why}, found {found!r}); fetch or write it again")
 
 
 def _items_in(folder: Path) -> Path:

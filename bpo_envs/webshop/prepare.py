@@ -9,6 +9,7 @@ cache.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bpo_envs.webshop.catalog import GOAL_KINDS, load_catalog
-from bpo_envs.webshop.data import DataFiles, locate, read_json
+from bpo_envs.webshop.data import DataFiles, locate, read_rows
 from bpo_envs.webshop.goals import SPLITS
 from bpo_envs.webshop.products import kept_rows
 
@@ -66,7 +67,7 @@ def write_nouns(files: DataFiles, model: str = MODEL) -> Path:
         MissingComponent: spaCy or the model is not installed.
         ValueError: a malformed row.
     """
-    titles = {row["asin"]: row["name"] for row in kept_rows(read_json(files.items)[0])}
+    titles = {row["asin"]: row["name"] for row in kept_rows(read_rows(files.items, hashlib.sha256()))}
     tagger, identity = load_tagger(model)
     nouns = dict(zip(titles, tag_nouns(tagger, titles.values())))
     meta_path = files.folder / "meta.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,32 +50,41 @@ class Product:
         return " ".join([self.title, self.description, first_bullet, options]).lower()
 
 
-def kept_rows(rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Yield the rows that become products: upstream drops repeated and malformed identifiers in silence."""
+def kept_rows(rows: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows that become products: upstream drops repeated and malformed identifiers in silence.
+
+    Raises:
+        ValueError: a row is no object, or has no identifier.
+    """
     seen = {"nan"}
     for row in rows:
+        if not isinstance(row, dict):
+            raise ValueError(f"a row of the products is {row!r}; expected an object with an asin")
         asin = _string(row, "asin")
         if asin not in seen and len(asin) <= _ASIN_LENGTH:
             seen.add(asin)
             yield row
 
 
-def parse_product(row: dict[str, Any], attributes: Iterable[str], nouns: Iterable[str]) -> Product:
+def parse_product(
+    row: dict[str, Any], attributes: Iterable[str], nouns_of: Callable[[str, str], Iterable[str]]
+) -> Product:
     """Make a product of its row.
 
     Args:
         row: one row of ``items_shuffle``.
         attributes: its attributes in ``items_ins_v2``.
-        nouns: the nouns of its title, in order.
+        nouns_of: identifier and title to the nouns of the title, in order.
 
     Raises:
         ValueError: a field is missing or malformed; the original crashes there without saying where.
     """
     pricing = _pricing(row)
-    noun_list = tuple(nouns)
+    title = _string(row, "name")
+    noun_list = tuple(nouns_of(row["asin"], title))
     return Product(
         asin=row["asin"],
-        title=_string(row, "name"),
+        title=title,
         description=_string(row, "full_description"),
         bullets=_bullets(row),
         attributes=tuple(attributes),
