@@ -28,7 +28,9 @@ def local_advantages(
 
     A fork that lost all others it could be compared with has the local advantage 0.
     """
-    local = {(i, branch.fork): 0.0 for i, branch in enumerate(tree.branches) if branch.parent is not None}
+    local: dict[group.Step, float] = {
+        (i, branch.fork): 0 for i, branch in enumerate(tree.branches) if branch.parent is not None
+    }
     group.membership(groups)  # raises where a decision belongs to two groups
     for (_, depth), group_members in groups.items():
         returns = [group.return_to_go(tree, member, depth, gamma) for member in group_members]
@@ -51,7 +53,7 @@ def propagated(local: dict[int, float], depth: int, propagation: float) -> float
 def path_advantages(local: dict[int, float], depths: list[int], options: CreditOptions) -> list[float]:
     """A(s_u, a_u) for each depth u of one path, given the local advantages of its members by depth."""
     advantages = []
-    inherited = 0.0
+    inherited: float = 0
     for depth in depths:
         if depth in local:
             inherited = local[depth]

@@ -108,7 +108,7 @@ def step_weights(tree: RolloutTree, groups: dict[Step, list[int]], weight: str) 
 
 def zeros(tree: RolloutTree) -> list[list[float]]:
     """A zero for each decision of the tree."""
-    return [[0.0] * len(branch.decisions) for branch in tree.branches]
+    return [[0] * len(branch.decisions) for branch in tree.branches]
 
 
 def root_group(tree: RolloutTree, credit: str) -> list[int]:

@@ -21,5 +21,5 @@ class Rloo(PerTree):
     def credit(self, tree: RolloutTree) -> TreeCredit:
         rollouts = group.root_group(tree, "rloo")
         returns = [group.return_to_go(tree, rollout, 0, self.options.gamma) for rollout in rollouts]
-        advantages = group.leave_one_out(returns) if len(returns) > 1 else [0.0]
+        advantages = group.leave_one_out(returns) if len(returns) > 1 else [0]
         return group.flat_credit(tree, advantages, self.options.weight)
