@@ -22,12 +22,12 @@ class Decision:
     """One agent-level decision (s_t, a_t).
 
     Attributes:
-        context: token ids that entered since the previous action (prompt or observation, with the prompt format's
-            marks). Empty at the first decision of a forked branch: its parent holds them.
+        context: token ids that entered since the previous action (prompt or observation, with the prompt
+            format's marks). Empty at the first decision of a forked branch: its parent holds them.
         action: generated token ids, the end-of-turn token included when it was generated.
         logprobs: behaviour log-probability of each action token, at the sampling temperature.
-        entropies: policy entropy in nats at each action token, full vocabulary, known before that token is drawn;
-            None where the engine cannot tell.
+        entropies: policy entropy in nats at each action token, full vocabulary, known before that token is
+            drawn; None where the engine cannot tell.
         text: the action as it was sent to the environment.
         reward: what the environment paid for it.
         cut: the action reached the token limit without an end of turn; it was sent as it is.
@@ -71,8 +71,8 @@ class Branch:
 class BranchPoint:
     """K siblings at one decision: the branch it lies on is sibling 1, `siblings` are the forked ones.
 
-    `scheduled` is False for extra backbones that use up a budget for which no branch point was found: they stand
-    at depth 0, and their number depends on the backbone.
+    `scheduled` is False for extra backbones that use up a budget for which no branch point was found: they
+    stand at depth 0, and their number depends on the backbone.
     """
 
     branch: int
@@ -114,7 +114,7 @@ class RolloutTree:
         return len(self.branches) - 1
 
     def path(self, branch: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
-        """Yield (owning branch, depth, decision) from the root to `branch`, up to but not including depth `end`."""
+        """Yield (owning branch, depth, decision) from the root to `branch`, before depth `end`."""
         node = self.branches[branch]
         stop = node.end if end is None else min(end, node.end)
         if node.parent is not None:
@@ -123,7 +123,7 @@ class RolloutTree:
             yield branch, depth, node.decisions[depth - node.fork]
 
     def context_of(self, branch: int) -> list[int]:
-        """The tokens that the owner of a fork holds and `branch` starts from: its parent's context at the fork."""
+        """The tokens that its parent holds for it: the context of the decision that `branch` forks from."""
         node = self.branches[branch]
         if node.parent is None:
             return []

@@ -1,0 +1,1 @@
+"""Branching Policy Optimization: tree collector, credit, learner. Run it as ``python -m bpo_train``."""

@@ -1,0 +1,200 @@
+"""The default engine: a transformers model, batched generation, KV caches that fork.
+
+The decoding loop is ours for three reasons: exact entropies over the full vocabulary, random numbers that
+belong to the branch and not to the batch, and caches that siblings share.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+
+from .base import Completion, Request, Sampling, uniforms
+from .kv import BatchCache, Prefix
+
+
+class HFEngine:
+    """Generates with a transformers causal language model (Llama, Qwen2 and others with ordinary KV layers).
+
+    The model is used as it is, not copied: a learner in the same process shares it and calls `refresh` after
+    each update. `max_batch` rows are decoded together.
+    """
+
+    def __init__(self, model: torch.nn.Module, max_batch: int = 64) -> None:
+        self.model = model
+        self.version = 0
+        self.max_batch = max_batch
+        config = model.config.get_text_config(decoder=True)  # type: ignore[operator, union-attr]
+        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+        if kinds != {"full_attention"}:
+            raise ValueError(
+                f"{config.model_type} has layers of kind {sorted(kinds)}; caches fork for full attention only"
+            )
+        self._layers = config.num_hidden_layers
+        self._heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        self._head_size = (
+            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        )
+        self.window = int(config.max_position_embeddings)
+        self._decoder = model.get_decoder()  # type: ignore[operator]
+        self._head = model.get_output_embeddings()  # type: ignore[operator]
+        # transformers renames the argument from past_key_values to cache during 5.x
+        names = inspect.signature(self._decoder.forward).parameters
+        self._cache_argument = "cache" if "cache" in names else "past_key_values"
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def refresh(self, version: int) -> None:
+        """The shared model's weights have changed: caches of older versions are refused from now on."""
+        self.version = version
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """Copy new weights in by name.
+
+        Raises:
+            ValueError: a name the model doesn't have, or a tensor of another shape.
+        """
+        own = dict(self.model.named_parameters())
+        with torch.no_grad():
+            for name, tensor in weights:
+                if name not in own or own[name].shape != tensor.shape:
+                    have = tuple(own[name].shape) if name in own else "no such parameter"
+                    raise ValueError(
+                        f"weights for {name!r} of shape {tuple(tensor.shape)}: the model has {have}"
+                    )
+                own[name].copy_(tensor)
+        self.refresh(version)
+
+    @torch.inference_mode()
+    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
+        """Continue every request, `max_batch` at a time; rows with as many new tokens go together."""
+        for request in requests:
+            self._check(request, sampling)
+        was_training = self.model.training
+        self.model.eval()
+        order = sorted(range(len(requests)), key=lambda i: (_uncached(requests[i]), len(requests[i].tokens)))
+        completions: dict[int, Completion] = {}
+        for start in range(0, len(order), self.max_batch):
+            chunk = order[start : start + self.max_batch]
+            completions.update(zip(chunk, self._generate([requests[i] for i in chunk], sampling)))
+        self.model.train(was_training)
+        return [completions[i] for i in range(len(requests))]
+
+    def _check(self, request: Request, sampling: Sampling) -> None:
+        if not request.tokens:
+            raise ValueError("a request has no tokens; the context must hold at least one")
+        if len(request.tokens) + sampling.max_new_tokens > self.window:
+            raise ValueError(
+                f"a context of {len(request.tokens)} tokens leaves no room for {sampling.max_new_tokens} new "
+                f"ones in the model's window of {self.window}; end the episode or cap observations"
+            )
+        if request.cache is not None and request.cache.version != self.version:
+            raise ValueError(
+                f"a cache of weight version {request.cache.version} was given to version {self.version}; "
+                "drop caches when weights change"
+            )
+
+    def _generate(self, requests: list[Request], sampling: Sampling) -> list[Completion]:
+        prefixes = [_usable_prefix(request) for request in requests]
+        cached = [prefix.length if prefix else 0 for prefix in prefixes]
+        lengths = [len(request.tokens) for request in requests]
+        capacity = max(lengths) + sampling.max_new_tokens
+        shape = (self._layers, len(requests), self._heads, capacity, self._head_size)
+        cache = BatchCache(shape, self._head.weight.dtype, self.device)
+        for row, prefix in enumerate(prefixes):
+            if prefix:
+                prefix.copy_into(cache.row(row))
+        uniform = np.stack([uniforms(r.key, sampling.max_new_tokens) for r in requests])
+        draws = torch.from_numpy(uniform).to(self.device)
+        logits = self._prefill(cache, [r.tokens[c:] for r, c in zip(requests, cached)], cached)
+
+        out = [Completion([], [], [], False, self.version) for _ in requests]
+        rows = list(range(len(requests)))  # which request each row of the buffer still works for
+        ends = torch.tensor(lengths, device=self.device)  # tokens each row holds in the cache
+        for step in range(sampling.max_new_tokens):
+            tokens = self._draw(out, rows, logits, draws[:, step], sampling)
+            last = step + 1 == sampling.max_new_tokens
+            running = [k for k, i in enumerate(rows) if not (last or out[i].stopped)]
+            for k in set(range(len(rows))) - set(running):
+                i = rows[k]
+                segment = cache.row(k)[:, :, :, cached[i] : lengths[i] + step].clone()
+                out[i].cache = Prefix(prefixes[i], segment, self.version)
+            if not running:
+                break
+            if len(running) < len(rows):
+                keep = torch.tensor(running, device=self.device)
+                cache.keep(keep)
+                tokens, ends, draws = tokens[keep], ends[keep], draws[keep]
+                rows = [rows[k] for k in running]
+            logits = self._forward(cache, tokens[:, None], ends[:, None], int(ends.max()) + 1)[:, 0]
+            logits = self._head(logits)
+            ends = ends + 1
+        return out
+
+    def _prefill(self, cache: BatchCache, new: list[list[int]], cached: list[int]) -> torch.Tensor:
+        """Run the uncached part of every context; return the next-token logits, float[rows, vocabulary]."""
+        width = max(map(len, new))
+        ids = torch.zeros((len(new), width), dtype=torch.long)
+        for row, tokens in enumerate(new):
+            ids[row, : len(tokens)] = torch.tensor(tokens)
+        positions = torch.tensor(cached)[:, None] + torch.arange(width)
+        # Padding stands behind its row, where no real token looks; the last slot is never a real token's.
+        positions = positions.clamp(max=cache.capacity - 1).to(self.device)
+        end = min(cache.capacity, int(positions.max()) + 1)
+        hidden = self._forward(cache, ids.to(self.device), positions, end)
+        final = torch.tensor([len(tokens) - 1 for tokens in new], device=self.device)
+        return self._head(hidden[torch.arange(len(new), device=self.device), final])
+
+    def _forward(
+        self, cache: BatchCache, ids: torch.Tensor, positions: torch.Tensor, end: int
+    ) -> torch.Tensor:
+        mask = cache.place(positions, end)
+        arguments = {self._cache_argument: cache}
+        return self._decoder(
+            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, **arguments
+        ).last_hidden_state
+
+    def _draw(
+        self,
+        out: list[Completion],
+        rows: list[int],
+        logits: torch.Tensor,
+        draw: torch.Tensor,
+        sampling: Sampling,
+    ) -> torch.Tensor:
+        """Draw one token a row by inverting the cumulative distribution, and write it down."""
+        logprobs = torch.log_softmax(logits.float() / sampling.temperature, dim=-1)
+        probabilities = logprobs.exp()
+        entropies = -(probabilities * logprobs).nan_to_num(0.0).sum(-1)
+        if sampling.greedy:
+            tokens = logprobs.argmax(-1)
+        else:
+            cumulative = probabilities.double().cumsum(-1)
+            target = draw[:, None] * cumulative[:, -1:]
+            tokens = torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(
+                max=logprobs.shape[-1] - 1
+            )
+        chosen = logprobs.gather(1, tokens[:, None])[:, 0]
+        for i, token, logprob, entropy in zip(rows, tokens.tolist(), chosen.tolist(), entropies.tolist()):
+            completion = out[i]
+            completion.tokens.append(token)
+            completion.logprobs.append(logprob)
+            completion.entropies.append(entropy)  # type: ignore[union-attr]
+            completion.stopped = token in sampling.stop_ids
+        return tokens
+
+
+def _usable_prefix(request: Request) -> Prefix | None:
+    """The cached prefix, cut so that at least one token is left to run."""
+    if request.cache is None:
+        return None
+    return request.cache.cut(min(request.cache.length, len(request.tokens) - 1))
+
+
+def _uncached(request: Request) -> int:
+    return len(request.tokens) - (request.cache.length if request.cache else 0)

@@ -1,0 +1,106 @@
+"""Evaluation on held-out tasks: success and score, sampled and greedy, and paired differences."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .collect.collector import Collector, GrowthOptions
+from .collect.environment import Task
+from .collect.pool import Pool
+from .engine import Engine, Sampling
+from .policy import PromptFormat
+
+EVALUATION = 0x0E7A1
+"""First number of all random keys of evaluations: they never share a stream with training."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """One episode a task, in the order of the tasks."""
+
+    won: tuple[bool, ...]
+    score: tuple[float, ...]
+    decisions: tuple[int, ...]
+
+    @property
+    def success(self) -> float:
+        """Share of tasks won."""
+        return sum(self.won) / len(self.won)
+
+    @property
+    def mean_score(self) -> float:
+        return sum(self.score) / len(self.score)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Sampled and greedy outcomes on the same tasks."""
+
+    sampled: Outcomes
+    greedy: Outcomes
+
+    def summary(self) -> dict[str, Any]:
+        """As it stands in summary.json; `success` and `score` are of sampled episodes."""
+        return {
+            "success": self.sampled.success,
+            "greedy_success": self.greedy.success,
+            "score": self.sampled.mean_score,
+            "n": len(self.sampled.won),
+        }
+
+
+def play(
+    engine: Engine,
+    pool: Pool,
+    format: PromptFormat,
+    sampling: Sampling,
+    options: GrowthOptions,
+    tasks: Sequence[Task],
+    seed: int,
+) -> Outcomes:
+    """One episode of each task. The same seed draws the same random numbers, whatever the weights."""
+    collector = Collector(engine, pool, format, sampling, None, options)
+    trees = collector.collect(tasks, (EVALUATION, seed))
+    ends = [tree.backbone for tree in trees]
+    return Outcomes(
+        tuple(end.won for end in ends),
+        tuple(end.score for end in ends),
+        tuple(len(end.decisions) for end in ends),
+    )
+
+
+def evaluate(
+    engine: Engine,
+    pool: Pool,
+    format: PromptFormat,
+    sampling: Sampling,
+    options: GrowthOptions,
+    tasks: Sequence[Task],
+    seed: int,
+) -> Evaluation:
+    """Sampled and greedy episodes of every task."""
+    modes = (dataclasses.replace(sampling, greedy=greedy) for greedy in (False, True))
+    return Evaluation(*(play(engine, pool, format, mode, options, tasks, seed) for mode in modes))
+
+
+def paired_difference(before: Sequence[float], after: Sequence[float]) -> dict[str, float]:
+    """Mean of after - before with its 95 % interval, from the spread of the paired differences.
+
+    The interval is the normal one, mean +- 1.96 s / sqrt(n): fit for the hundreds of tasks of an evaluation.
+
+    Raises:
+        ValueError: unequal lengths, or fewer than two pairs.
+    """
+    if len(before) != len(after) or len(before) < 2:
+        raise ValueError(
+            f"pairs of {len(before)} and {len(after)} outcomes; expected equal numbers, at least 2"
+        )
+    differences = [float(b) - float(a) for a, b in zip(before, after)]
+    mean = sum(differences) / len(differences)
+    variance = sum((d - mean) ** 2 for d in differences) / (len(differences) - 1)
+    half = 1.96 * math.sqrt(variance / len(differences))
+    return {"mean": mean, "low": mean - half, "high": mean + half}

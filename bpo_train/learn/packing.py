@@ -1,0 +1,182 @@
+"""From trees to sequences that a model can be run on.
+
+`tree` layout: a whole tree is one sequence. Every token stands once, positions count along the token's own
+path, and a mask lets a token see its path and nothing else, so one forward pass serves all branches.
+`rows` layout: one sequence a leaf, the prefix repeated, ordinary causal attention; the form that every other
+trainer uses, and the oracle for the first.
+
+Either way an action token is trained once: in the branch that owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ..credit import TreeCredit
+from ..tree import RolloutTree
+
+
+@dataclass
+class Packed:
+    """One sequence and its trained action tokens.
+
+    Attributes:
+        tokens, positions: long[L].
+        visible: bool[L, L], who sees whom; None for plain causal order.
+        targets: long[A], where each trained token stands.
+        predictors: long[A], the token whose hidden state predicts it.
+        advantages, weights, behaviour: float32[A]; behaviour log-probs at the sampling temperature.
+    """
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    visible: torch.Tensor | None
+    targets: torch.Tensor
+    predictors: torch.Tensor
+    advantages: torch.Tensor
+    weights: torch.Tensor
+    behaviour: torch.Tensor
+
+
+class _Trained:
+    """Collects the trained tokens of one sequence."""
+
+    def __init__(self, keep_zero: bool) -> None:
+        self.keep_zero = keep_zero
+        self.rows: list[tuple[int, int, float, float, float]] = []
+
+    def add(
+        self, start: int, first_predictor: int, logprobs: list[float], advantage: float, weight: float
+    ) -> None:
+        if not self.keep_zero and advantage * weight == 0:
+            return
+        for offset, logprob in enumerate(logprobs):
+            predictor = first_predictor if offset == 0 else start + offset - 1
+            self.rows.append((start + offset, predictor, float(advantage), float(weight), logprob))
+
+    def build(self, tokens: list[int], positions: list[int], visible: torch.Tensor | None) -> Packed:
+        columns = list(zip(*self.rows)) or [(), (), (), (), ()]
+        long = [torch.tensor(column, dtype=torch.long) for column in columns[:2]]
+        real = [torch.tensor(column, dtype=torch.float32) for column in columns[2:]]
+        return Packed(torch.tensor(tokens), torch.tensor(positions), visible, *long, *real)
+
+
+def pack_tree(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Packed]:
+    """The whole tree as one sequence; empty when nothing in it is to be trained.
+
+    `keep_zero`: also list action tokens whose advantage is 0 (a KL term needs them).
+    """
+    trained = _Trained(keep_zero)
+    tokens: list[int] = []
+    positions: list[int] = []
+    spans: list[
+        tuple[int, int, int | None]
+    ] = []  # per branch: start, end, the token its first action follows
+    forks: dict[tuple[int, int], int] = {}  # (branch, depth) -> last token before the action there
+    for index, branch in enumerate(tree.branches):
+        start = len(tokens)
+        before = None if branch.parent is None else forks[branch.parent, branch.fork]
+        here = 0 if before is None else positions[before] + 1
+        for offset, decision in enumerate(branch.decisions):
+            tokens += decision.context
+            predictor = len(tokens) - 1 if decision.context or before is None else before
+            forks[index, branch.fork + offset] = predictor
+            advantage, weight = credit.advantages[index][offset], credit.weights[index][offset]
+            trained.add(len(tokens), predictor, decision.logprobs, advantage, weight)
+            tokens += decision.action
+        positions += range(here, here + len(tokens) - start)
+        spans.append((start, len(tokens), before))
+    if not trained.rows:
+        return []
+    visible = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
+    for start, end, before in spans:
+        if before is not None:
+            visible[start:end] = visible[before]
+        visible[start:end, start:end] = torch.ones(end - start, end - start, dtype=torch.bool).tril()
+    return [trained.build(tokens, positions, visible)]
+
+
+def pack_rows(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Packed]:
+    """One sequence for each leaf with something to train."""
+    packed = []
+    for index, branch in enumerate(tree.branches):
+        trained = _Trained(keep_zero)
+        tokens = tree.row(index)
+        here = len(tokens) - sum(len(d.context) + len(d.action) for d in branch.decisions)
+        for offset, decision in enumerate(branch.decisions):
+            here += len(decision.context)
+            advantage, weight = credit.advantages[index][offset], credit.weights[index][offset]
+            trained.add(here, here - 1, decision.logprobs, advantage, weight)
+            here += len(decision.action)
+        if trained.rows:
+            packed.append(trained.build(tokens, list(range(len(tokens))), None))
+    return packed
+
+
+LAYOUTS = {"tree": pack_tree, "rows": pack_rows}
+
+
+@dataclass
+class Batch:
+    """Padded sequences.
+
+    Attributes:
+        tokens, positions: long[B, L].
+        mask: bool[B, 1, L, L], or None for plain causal order.
+        sequence: long[A], which sequence each trained token belongs to; `targets` and `predictors` point
+            into it.
+        advantages, weights, behaviour: float32[A].
+    """
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    mask: torch.Tensor | None
+    sequence: torch.Tensor
+    targets: torch.Tensor
+    predictors: torch.Tensor
+    advantages: torch.Tensor
+    weights: torch.Tensor
+    behaviour: torch.Tensor
+
+    @property
+    def target_ids(self) -> torch.Tensor:
+        """The trained tokens: long[A]."""
+        return self.tokens[self.sequence, self.targets]
+
+
+def collate(sequences: Sequence[Packed], device: torch.device) -> Batch:
+    """Pad on the right. All sequences must be of one layout."""
+    length = max(len(s.tokens) for s in sequences)
+    tokens = torch.zeros(len(sequences), length, dtype=torch.long)
+    positions = torch.zeros(len(sequences), length, dtype=torch.long)
+    mask = None
+    if sequences[0].visible is not None:
+        mask = torch.eye(length, dtype=torch.bool).repeat(len(sequences), 1, 1, 1).transpose(0, 1)
+    for row, sequence in enumerate(sequences):
+        end = len(sequence.tokens)
+        tokens[row, :end] = sequence.tokens
+        positions[row, :end] = sequence.positions
+        if mask is not None and sequence.visible is not None:
+            mask[row, 0, :end, :end] = sequence.visible
+    owner = torch.cat([torch.full_like(s.targets, row) for row, s in enumerate(sequences)])
+    columns = [
+        torch.cat([getattr(s, name) for s in sequences])
+        for name in ("targets", "predictors", "advantages", "weights", "behaviour")
+    ]
+    placed = [column.to(device) for column in (owner, *columns)]
+    return Batch(tokens.to(device), positions.to(device), None if mask is None else mask.to(device), *placed)
+
+
+def micro_batches(sequences: Sequence[Packed], max_tokens: int) -> Iterator[list[Packed]]:
+    """Group sequences of alike length; no padded batch exceeds `max_tokens` (a single sequence may)."""
+    group: list[Packed] = []
+    for sequence in sorted(sequences, key=lambda s: len(s.tokens)):
+        if group and len(sequence.tokens) * (len(group) + 1) > max_tokens:
+            yield group
+            group = []
+        group.append(sequence)
+    if group:
+        yield group

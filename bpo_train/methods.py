@@ -1,0 +1,61 @@
+"""Methods by name: a credit and the schedule it is meant for."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from .collect.schedule import Schedule, ScheduleOptions, check_combination, make_schedule
+from .credit import Credit, CreditOptions, make_credit
+
+
+@dataclass(frozen=True)
+class Method:
+    """A credit with its default schedule.
+
+    Attributes:
+        credit: name in the credit registry.
+        schedule: name in the schedule registry.
+        root: whether depth 0 is always one of the M branch points.
+    """
+
+    credit: str
+    schedule: str
+    root: bool = False
+
+
+METHODS = {
+    "bpo": Method("bpo", "entropy"),
+    "bpo-corrected": Method("bpo-corrected", "entropy-threshold", root=True),
+    "rloo": Method("rloo", "root"),
+    "grpo": Method("grpo", "root"),
+    "reinforce": Method("reinforce", "root"),
+}
+
+
+def build(
+    name: str, schedule_name: str, returns: int, schedule: ScheduleOptions, credit: CreditOptions
+) -> tuple[Credit, Schedule]:
+    """The credit and the schedule of a method.
+
+    Args:
+        name: of the method.
+        schedule_name: another schedule than the method's own; "" for its own.
+        returns: N, for methods whose rollouts share nothing but the prompt.
+        schedule: its options. Methods that only branch at the root get M = 1 and K = N.
+        credit: its options.
+
+    Raises:
+        ValueError: an unknown name, or options that cannot go together.
+    """
+    if name not in METHODS:
+        raise ValueError(f"unknown method {name!r}; expected one of {', '.join(METHODS)}")
+    method = METHODS[name]
+    chosen = schedule_name or method.schedule
+    if chosen == "root":
+        schedule = dataclasses.replace(schedule, branch_points=1, siblings=returns)
+    schedule = dataclasses.replace(schedule, root=schedule.root or method.root)
+    credit = dataclasses.replace(credit, fresh_siblings=schedule.fresh_siblings)
+    made = make_credit(method.credit, credit), make_schedule(chosen, schedule)
+    check_combination(*made)
+    return made
