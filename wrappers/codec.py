@@ -70,7 +70,10 @@ def _copy(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict:
-        return {key: item if type(item) in _ATOMS else _copy(item) for key, item in value.items()}
+        return {
+            key if type(key) in _ATOMS else _copy(key): item if type(item) in _ATOMS else _copy(item)
+            for key, item in value.items()
+        }
     if kind is list:
         return [item if type(item) in _ATOMS else _copy(item) for item in value]
     if kind is tuple:
@@ -79,6 +82,8 @@ def _copy(value: Any) -> Any:
         _check_dtype(value.dtype)
         return value.copy(order="K")
     if isinstance(value, np.generic):
+        if not isinstance(value, (np.str_, np.bytes_)):
+            _check_dtype(value.dtype)
         return value
     raise CodecError(f"{kind.__module__}.{kind.__qualname__} is not plain data ({_PLAIN})")
 

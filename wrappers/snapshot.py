@@ -33,7 +33,7 @@ class Origin(NamedTuple):
     capability: str
 
     def __str__(self) -> str:
-        return f"{self.env_id} [{self.configuration}], capability {self.capability}"
+        return f"{self.env_id[:200]} [{self.configuration[:1000]}], capability {self.capability}"
 
 
 class Snapshot:

@@ -6,6 +6,7 @@ strategy (strategies.py, replay.py). Nothing in an action reaches any of this.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import gymnasium as gym
@@ -48,8 +49,10 @@ class SnapshotEnv(gym.Wrapper, RecordConstructorArgs):
         self._strategy = self._choose(strategy)
         self._origin = origin_of(self._stack, self._strategy.capability)
         self._refusal: str | None = "no episode has begun"
+        self._overtaken = False  # an outer SnapshotEnv went back, so what was recorded here is out of date
         if hasattr(self._stack.base, "step_limit"):
-            self._stack.base.step_limit = self._stack.time_limit()
+            with contextlib.suppress(AttributeError):  # a read-only one means something else
+                self._stack.base.step_limit = self._stack.time_limit()
 
     @property
     def capability(self) -> str:
@@ -58,7 +61,7 @@ class SnapshotEnv(gym.Wrapper, RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict]:
         result = self._strategy.reset(seed, options)
-        self._refusal = None
+        self._refusal, self._overtaken = None, False
         return result
 
     def step(self, action: Any) -> tuple:
@@ -74,6 +77,10 @@ class SnapshotEnv(gym.Wrapper, RecordConstructorArgs):
         """
         if self._refusal is not None:
             raise SnapshotError(f"cannot take a snapshot: {self._refusal}; call reset() first")
+        if self._overtaken:
+            raise SnapshotError(
+                "cannot take a snapshot: use the outermost SnapshotEnv, which was restored last"
+            )
         payload = self._strategy.capture()
         return Snapshot(self._origin, payload, self._strategy.release(payload))
 
@@ -104,9 +111,9 @@ class SnapshotEnv(gym.Wrapper, RecordConstructorArgs):
             raise SnapshotError(
                 f"{self._origin.env_id} refused the content of the snapshot: {error!r}"
             ) from error
-        self._refusal = None
+        self._refusal, self._overtaken = None, False
         for inner in self._stack.nested:
-            inner._refusal = "the environment was restored from outside; use the outermost SnapshotEnv"
+            inner._refusal, inner._overtaken = None, True
         return result
 
     def _choose(self, strategy: str) -> Strategy:

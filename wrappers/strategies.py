@@ -56,6 +56,11 @@ class StateStrategy:
     def __init__(self, env: gym.Env, stack: Stack, state: EnvironmentState) -> None:
         self._env, self._stack, self._state = env, stack, state
         self.capability = getattr(stack.base, "snapshot_capability", "exact")
+        if self.capability not in ("exact", "filesystem"):
+            raise SnapshotError(
+                f"snapshot_capability of {type(stack.base).__name__} is {brief(self.capability)}, "
+                "expected 'exact' or 'filesystem'"
+            )
         rebuilt = getattr(state, "set_state_returns_observation", False) is True
         self._keeps_last = not (rebuilt and stack.passes_observations)
         self._last: Reset | None = None
@@ -73,7 +78,10 @@ class StateStrategy:
         return result
 
     def capture(self) -> tuple:
-        base = copy_plain(self._state.get_state())
+        try:
+            base = copy_plain(self._state.get_state())
+        except CodecError as error:
+            raise SnapshotError(f"get_state() of {type(self._stack.base).__name__}: {error}") from None
         return base, capture_generator(self._stack.base), self._stack.capture(), self._last
 
     def restore(self, payload: Any) -> Reset:
