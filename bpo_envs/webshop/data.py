@@ -21,7 +21,8 @@ from typing import Any
 
 from bpo_envs.assets import asset
 
-_BLOCK = 1 << 22  # bytes; no product is longer
+_BLOCK = 1 << 22  # bytes
+_LONGEST_ROW = 1 << 23  # characters
 _GAP = re.compile(r"[\s,]*")
 _ITEM_NAMES = ("items_shuffle", "items_shuffle_1000")
 _EXPECTED = (
@@ -147,7 +148,7 @@ def read_rows(path: Path, digest: hashlib._Hash) -> Iterator[Any]:
         while block := file.read(_BLOCK):
             digest.update(block)
             text, at = text[at:] + decode(block), 0
-            if first:
+            if first and text.strip():
                 at, first = _after("[", text, path), False
             while (start := _GAP.match(text, at).end()) < len(text):  # type: ignore[union-attr]
                 try:
@@ -155,7 +156,7 @@ def read_rows(path: Path, digest: hashlib._Hash) -> Iterator[Any]:
                 except ValueError:
                     break  # the block ends within a row
                 yield row
-            if len(text) - at > 2 * _BLOCK:
+            if len(text) - at > _LONGEST_ROW:
                 raise _no_json(path, "a row is malformed", text[at : at + 60])
     _after("]" if not first else "[", text[at:], path)
 
