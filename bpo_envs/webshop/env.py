@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from bpo_envs.tasks import TaskPanel, choose_index
 from bpo_envs.text import Text
@@ -226,17 +227,13 @@ class WebShopEnv(gym.Env[str, str]):
             position = choose_index(self.task_panel, options, self.np_random, allowed=("goal_idx",))
             return SPLITS[self.split].start + position
         given, total = options["goal_idx"], len(self.catalog.goals)
-        if (
-            len(options) > 1
-            or isinstance(given, bool)
-            or not isinstance(given, int)
-            or not 0 <= given < total
-        ):
+        is_integer = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+        if len(options) > 1 or not is_integer or not 0 <= given < total:
             raise ValueError(
                 f"reset options {options!r} name no goal; give goal_idx alone, an integer from 0 to "
                 f"{total - 1}"
             )
-        return given
+        return int(given)
 
     def _info(self) -> dict[str, Any]:
         shopper, catalog = self.session, self.catalog
