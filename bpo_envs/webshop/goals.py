@@ -11,7 +11,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bpo_envs.tasks import task_digest
@@ -55,7 +55,7 @@ class Goal:
 
     def digest(self) -> str:
         """sha256 of the goal's content: two goals of one digest are the same task."""
-        return task_digest(asdict(self))
+        return task_digest({name: getattr(self, name) for name in self.__slots__})
 
 
 def human_goals(

