@@ -1,4 +1,7 @@
-"""Commands: ``python -m bpo_train [train | sft] [options]``; without a command, train."""
+"""Commands: ``python -m bpo_train [train | sft] [options]``; without a command, train.
+
+``python -m bpo_train --resume FOLDER`` goes on with a run that was stopped or killed.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +12,67 @@ from pathlib import Path
 from rich.console import Console
 
 COMMANDS = ("train", "sft")
+STOPPED = 130  # the exit status of a run that a signal stopped
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status (0 done, 2 options or input that cannot be used)."""
+    """Run a command.
+
+    Returns:
+        The exit status: 0 done, 2 options or input that cannot be used, 1 a disk or checkpoint that failed,
+        130 stopped by a signal after a checkpoint.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     command = args.pop(0) if args and args[0] in COMMANDS else "train"
     if args and not args[0].startswith("-"):
-        print(f"unknown command {args[0]!r}; expected one of {', '.join(COMMANDS)}", file=sys.stderr)
-        return 2
-    from .config import parse  # torch and transformers come with it: not for a mistyped command
+        return _fail(f"unknown command {args[0]!r}; expected one of {', '.join(COMMANDS)}")
+    from .checkpoint import CheckpointError  # torch comes with it: not for a mistyped command
 
-    console = Console()
     try:
-        config = parse(args, f"python -m bpo_train {command}")
-        run: Callable[[], object]
-        if command == "sft":
-            from .imitation import imitation_policy
-
-            folder = config.run.output or Path("runs") / "sft"
-
-            def run() -> None:
-                imitation_policy(config, console).save(folder)
-                console.print(f"policy written to {folder}", highlight=False)
-        else:
-            from .trainer import Trainer
-
-            run = Trainer(config, console).run
+        return (_sft if command == "sft" else _train)(args)()
     except (ValueError, FileExistsError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    run()
-    return 0
+        return _fail(str(error))
+    except CheckpointError as error:
+        return _fail(str(error), status=1)
+
+
+def _train(args: list[str]) -> Callable[[], int]:
+    from .config import from_plain, parse
+    from .manifest import RunFolder
+    from .trainer import Trainer
+
+    if args and args[0].startswith("--resume"):
+        folder = Path(args[0].partition("=")[2] or (args[1] if len(args) > 1 else ""))
+        if len(args) > (1 if "=" in args[0] else 2):
+            raise ValueError("--resume FOLDER takes no further options: a run goes on as it was configured")
+        config = from_plain(RunFolder.existing(folder).read_json("manifest.json")["config"])
+        trainer = Trainer(config, resume=folder)
+    else:
+        trainer = Trainer(parse(args, "python -m bpo_train train"))
+    return lambda: 0 if trainer.run() else STOPPED
+
+
+def _sft(args: list[str]) -> Callable[[], int]:
+    from .config import parse
+    from .imitation import imitation_policy
+
+    config = parse(args, "python -m bpo_train sft")
+    folder = config.run.output or Path("runs") / "sft"
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists; choose another --output, or remove it")
+
+    def make() -> int:
+        console = Console()
+        imitation_policy(config, console).save(folder)
+        console.print(f"policy written to {folder}", highlight=False)
+        return 0
+
+    return make
+
+
+def _fail(message: str, status: int = 2) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

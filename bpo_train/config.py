@@ -93,7 +93,7 @@ class RunConfig:
         prompts: trees a batch (one prompt each).
         eval_tasks: held-out tasks to evaluate on, before and after; 0 for no evaluation.
         eval_every: updates between evaluations in between; 0 for none.
-        checkpoint_every: updates between checkpoints; 0 for one at the end only.
+        checkpoint_every: updates between checkpoints: what a kill can cost; 0 for the end only.
         from_scratch: make the starting policy by imitation first, instead of loading `model`.
         dtype: "float32" or "bfloat16".
         device: torch device.
@@ -107,7 +107,7 @@ class RunConfig:
     prompts: int = 128
     eval_tasks: int = 200
     eval_every: int = 0
-    checkpoint_every: int = 0
+    checkpoint_every: int = 1
     from_scratch: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
     device: str = "cpu"
@@ -204,6 +204,19 @@ class Config:
         return json.loads(json.dumps(dataclasses.asdict(self), default=str))
 
 
+def from_plain(groups: dict[str, dict[str, Any]]) -> Config:
+    """The inverse of `Config.to_plain`, for a run that goes on.
+
+    Raises:
+        ValueError: an option that this version does not know.
+    """
+    known = option_names()
+    flat = {key: value for group in groups.values() for key, value in group.items()}
+    if unknown := [key for key in flat if key not in known]:
+        raise ValueError(f"the run was configured with {unknown}, which this version does not know")
+    return _cli([word for key, value in flat.items() for word in _as_flag(key, value)], Config(), "resume")
+
+
 def option_names() -> list[str]:
     """Every option, as recipes spell it."""
     return [f.name for group in dataclasses.fields(Config) for f in dataclasses.fields(group.default_factory)]  # type: ignore[arg-type]
@@ -248,8 +261,15 @@ def recipe_flags(path: Path) -> list[str]:
             close = difflib.get_close_matches(str(key), known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else "; see --help for all options"
             raise ValueError(f"recipe {path} sets {key!r}, which is no option{hint}")
-        flags += [f"--{key.replace('_', '-')}", *_as_words(key, value)]
+        flags += _as_flag(key, value)
     return flags
+
+
+def _as_flag(key: str, value: Any) -> list[str]:
+    name = key.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", *_as_words(key, value)]
 
 
 def _as_words(key: str, value: Any) -> list[str]:

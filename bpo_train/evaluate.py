@@ -43,6 +43,17 @@ class Evaluation:
     sampled: Outcomes
     greedy: Outcomes
 
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_plain(cls, data: dict[str, dict[str, list[Any]]]) -> Evaluation:
+        """The inverse of `to_plain`."""
+        return cls(
+            *(Outcomes(**{k: tuple(v) for k, v in data[mode].items()}) for mode in ("sampled", "greedy"))
+        )
+
     def summary(self) -> dict[str, Any]:
         """As it stands in summary.json; `success` and `score` are of sampled episodes."""
         return {

@@ -31,6 +31,7 @@ class RunFolder:
         self.path = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._writer: SummaryWriter | None = None
+        self._first: int | None = None  # TensorBoard hides what an interrupted run wrote from here on
 
     @classmethod
     def create(cls, output: Path | None, name: str) -> RunFolder:
@@ -44,6 +45,17 @@ class RunFolder:
             raise FileExistsError(f"{folder} holds a run already; choose another --output, or remove it")
         return cls(folder)
 
+    @classmethod
+    def existing(cls, folder: Path) -> RunFolder:
+        """The folder of an earlier run.
+
+        Raises:
+            ValueError: there is no run.
+        """
+        if not (folder / "manifest.json").is_file():
+            raise ValueError(f"{folder} holds no run (no manifest.json); give the run folder to go on with")
+        return cls(folder)
+
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replace a JSON file in one step."""
         target = self.path / name
@@ -51,18 +63,50 @@ class RunFolder:
         draft.write_text(json.dumps(content, indent=2) + "\n")
         draft.replace(target)
 
+    def read_json(self, name: str) -> Any:
+        """Read a file that `write_json` wrote.
+
+        Raises:
+            ValueError: it is missing or damaged.
+        """
+        try:
+            return json.loads((self.path / name).read_text())
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{self.path / name} is missing or damaged: {error}") from error
+
+    def forget_after(self, update: int) -> None:
+        """Drop the records of later updates: a resumed run makes them again."""
+        path = self.path / "metrics.jsonl"
+        kept = (
+            [line for line in path.read_text().splitlines() if _update_of(line) <= update]
+            if path.exists()
+            else []
+        )
+        draft = path.with_suffix(".partial")
+        draft.write_text("".join(f"{line}\n" for line in kept))
+        draft.replace(path)
+        self._first = update + 1
+
     def log(self, update: int, metrics: Mapping[str, float]) -> None:
         """Append one update's metrics."""
         with (self.path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps({"update": update, **metrics}) + "\n")
         if self._writer is None:
-            self._writer = SummaryWriter(str(self.path / "tensorboard"))
+            self._writer = SummaryWriter(str(self.path / "tensorboard"), purge_step=self._first)
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, update)
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+def _update_of(line: str) -> float:
+    """The update that a line of metrics is of; a line cut short counts as later than all."""
+    try:
+        return int(json.loads(line)["update"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
 
 
 def machine() -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""The training loop: collect trees, credit them, update, and evaluate before and after."""
+"""The training loop: collect trees, credit them, update, and evaluate before and after.
+
+Every random number comes from a counter (seed, update, tree, branch, decision), and a checkpoint follows each
+update: a run that was killed and resumed goes through the same numbers as one that was not.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from rich.console import Console
 from bpo_envs.assets import asset
 
 from . import methods
-from .checkpoint import save_checkpoint
+from .checkpoint import CheckpointError, find_checkpoint, load_checkpoint, save_checkpoint
 from .collect.collector import Collector, GrowthOptions
 from .collect.environment import Task, Tasks, make_environment, tasks_of
 from .collect.pool import InProcessPool, PoolMeters
@@ -28,6 +32,7 @@ from .manifest import RunFolder, machine
 from .meters import batch_metrics
 from .policy import Policy, load_policy
 from .progress import Display, summary_table
+from .signals import StopSignals
 
 TRAINING = 0x7EE5
 """First number of all random keys of training."""
@@ -49,13 +54,15 @@ class Trainer:
 
     Args:
         config: the whole configuration.
+        resume: the folder of a run of that configuration, to go on from its last checkpoint.
         console: where to report; a standard one if not given.
 
     Raises:
         ValueError: options that cannot go together; before anything is written.
+        CheckpointError: nothing to resume from.
     """
 
-    def __init__(self, config: Config, console: Console | None = None) -> None:
+    def __init__(self, config: Config, resume: Path | None = None, console: Console | None = None) -> None:
         self.config = config
         self.console = console or Console()
         if config.run.threads:
@@ -66,12 +73,15 @@ class Trainer:
         )
         self.tasks, self.train_pool = self._environments(config.environment.train_split)
         self.eval_tasks, self.eval_pool = self._environments(config.environment.eval_split)
-        if config.run.from_scratch:
-            self.policy = imitation_policy(config, self.console)
-        else:
-            self.policy = load_model(config.run.model, config)
+        if config.run.eval_tasks > len(self.eval_tasks):
+            raise ValueError(
+                f"eval_tasks is {config.run.eval_tasks}, but the split {config.environment.eval_split!r} has "
+                f"{len(self.eval_tasks)} tasks"
+            )
+        self.folder: RunFolder | None = None if resume is None else RunFolder(resume)
+        checkpoint = None if resume is None else find_checkpoint(resume / "checkpoint")
+        self.policy, reference = self._policies(resume, checkpoint)
         self.engine = HFEngine(self.policy.model, config.run.engine_batch)
-        reference = copy.deepcopy(self.policy.model).requires_grad_(False) if config.learn.kl_weight else None
         self.learner = Learner(self.policy.model, config.learn, config.rollout.temperature, reference)
         self.generator = torch.Generator().manual_seed(config.run.seed)
         self.sampling = Sampling(
@@ -83,6 +93,9 @@ class Trainer:
             self.engine, self.train_pool, self.policy.format, self.sampling, self.schedule, self.growth
         )
         self.cursor = 0  # tasks drawn so far
+        self.seconds = 0.0  # spent by earlier parts of a resumed run
+        if checkpoint is not None:
+            self._load(checkpoint)
 
     def _environments(self, split: str) -> tuple[Tasks, InProcessPool]:
         factory = partial(make_environment, self.config.environment.options(split))
@@ -91,57 +104,96 @@ class Trainer:
         probe.close()
         return tasks, InProcessPool(factory)
 
-    def run(self) -> dict[str, Any]:
-        """Train, evaluate, write the run folder; returns the summary."""
+    def _policies(self, resume: Path | None, checkpoint: Path | None) -> tuple[Policy, Any]:
+        """The policy to train and the reference model of the KL term (None without one)."""
         config = self.config
-        folder = RunFolder.create(config.run.output, config.method.method)
-        folder.write_json("manifest.json", self._manifest())
-        begin = time.perf_counter()
-        self.console.print(
-            f"{config.method.method} on {config.environment.env}: {len(self.tasks)} training tasks, "
-            f"{self.policy.model.num_parameters():,} parameters, run folder {folder.path}",
-            highlight=False,
-        )
-        start = self._evaluate("before")
-        with Display(config.learn.updates, "training", self.console) as display:
-            for update in range(config.learn.updates):
-                metrics = self.update(update)
-                folder.log(update + 1, metrics)
-                display.update(update + 1, metrics)
-                done = update + 1
-                if (
-                    config.run.eval_every
-                    and done % config.run.eval_every == 0
-                    and done < config.learn.updates
-                ):
-                    between = self._evaluate(f"after {done} updates")
-                    folder.log(
-                        done, {f"eval_{k}": v for k, v in between.summary().items()} if between else {}
-                    )
-                if config.run.checkpoint_every and done % config.run.checkpoint_every == 0:
-                    self.save(folder.path / "checkpoint")
-        self.save(folder.path / "checkpoint")
-        end = self._evaluate("after")
-        summary = self._summary(start, end, time.perf_counter() - begin)
-        folder.write_json("summary.json", summary)
-        folder.close()
-        self.train_pool.close()
-        self.eval_pool.close()
+        if config.run.from_scratch:
+            start = (
+                load_model(str(resume / "start"), config)
+                if resume
+                else imitation_policy(config, self.console)
+            )
+        else:
+            start = load_model(config.run.model, config)
+        policy = start if checkpoint is None else load_model(str(checkpoint), config)
+        if not config.learn.kl_weight:
+            return policy, None
+        reference = start.model if policy is not start else copy.deepcopy(start.model)
+        return policy, reference.requires_grad_(False)
+
+    def run(self) -> dict[str, Any]:
+        """Train to the end, evaluate, write the run folder; returns the summary, {} if a signal stopped it."""
+        config = self.config
+        begin = time.perf_counter() - self.seconds
+        start = self._begin()
+        assert self.folder is not None
+        total = config.learn.updates
+        with StopSignals() as stop, Display(total, "training", self.console) as display:
+            while self.learner.updates < total and not stop.requested:
+                metrics = self.update()
+                done = self.learner.updates
+                self.folder.log(done, metrics)
+                display.update(done, metrics)
+                if config.run.eval_every and done % config.run.eval_every == 0 and done < total:
+                    self._evaluate(f"after {done} updates", done)
+                self.seconds = time.perf_counter() - begin
+                every = config.run.checkpoint_every
+                if done == total or stop.requested or (every and done % every == 0):
+                    self.save()
+        if self.learner.updates < total:
+            self.console.print(
+                f"stopped by {stop.requested} after update {self.learner.updates}; go on with "
+                f"python -m bpo_train --resume {self.folder.path}",
+                highlight=False,
+            )
+            self._close()
+            return {}
+        summary = self._summary(start, self._evaluate("after"), time.perf_counter() - begin)
+        self.folder.write_json("summary.json", summary)
+        self._close()
         if "difference" in summary:
             self.console.print(summary_table(summary))
-        self.console.print(f"{summary['seconds']:.0f} s in all; run folder: {folder.path}", highlight=False)
+        self.console.print(
+            f"{summary['seconds']:.0f} s in all; run folder: {self.folder.path}", highlight=False
+        )
         return summary
+
+    def _begin(self) -> Evaluation | None:
+        """Open the run folder and evaluate the start; or, resumed, read what was found then."""
+        config = self.config
+        if self.folder is not None:
+            self.folder.forget_after(self.learner.updates)
+            self.console.print(
+                f"resuming {self.folder.path} after update {self.learner.updates}", highlight=False
+            )
+            found = self.folder.read_json("start.json")
+            return Evaluation.from_plain(found) if found else None
+        self.folder = RunFolder.create(config.run.output, config.method.method)
+        self.folder.write_json("manifest.json", self._manifest())
+        self.console.print(
+            f"{config.method.method} on {config.environment.env}: {len(self.tasks)} training tasks, "
+            f"{self.policy.model.num_parameters():,} parameters, run folder {self.folder.path}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        if config.run.from_scratch:
+            self.policy.save(self.folder.path / "start")
+        start = self._evaluate("before", 0)
+        self.folder.write_json("start.json", start.to_plain() if start else {})
+        self.save()
+        return start
 
     def next_tasks(self) -> list[Task]:
         """The prompts of the next batch: seeded shuffles of the panel, one after the other."""
         first, self.cursor = self.cursor, self.cursor + self.config.run.prompts
         return [self.tasks.at(i, self.config.run.seed) for i in range(first, self.cursor)]
 
-    def update(self, number: int) -> dict[str, float]:
+    def update(self) -> dict[str, float]:
         """Collect a batch, credit it, update once; returns metrics."""
         begin = time.perf_counter()
         self.train_pool.meters = PoolMeters()
-        trees = self.collector.collect(self.next_tasks(), (TRAINING, self.config.run.seed, number))
+        key = (TRAINING, self.config.run.seed, self.learner.updates)
+        trees = self.collector.collect(self.next_tasks(), key)
         collected = time.perf_counter()
         credits = self.credit(trees)
         self.schedule.observe(trees)
@@ -162,25 +214,39 @@ class Trainer:
             "tokens_per_second": metrics["generated_tokens"] / (end - begin),
         }
 
-    def save(self, folder: Path) -> None:
-        """Write a checkpoint."""
+    def save(self) -> None:
+        """Write a checkpoint into the run folder."""
+        assert self.folder is not None
         state = {
-            "updates": self.learner.updates,
             "cursor": self.cursor,
+            "seconds": self.seconds,
+            "method": self.config.method.method,
             "credit": self.credit.state_dict(),
             "schedule": self.schedule.state_dict(),
         }
         tensors = {"learner": self.learner.state_dict(), "generator": self.generator.get_state()}
-        save_checkpoint(folder, self.policy, state, tensors)
+        save_checkpoint(self.folder.path / "checkpoint", self.policy, state, tensors)
 
-    def _evaluate(self, when: str) -> Evaluation | None:
+    def _load(self, checkpoint: Path) -> None:
+        state, tensors = load_checkpoint(checkpoint)
+        if state.get("method") != self.config.method.method:
+            raise CheckpointError(
+                f"{checkpoint} is of method {state.get('method')!r}, the run of {self.config.method.method!r}"
+            )
+        try:
+            self.learner.load_state_dict(tensors["learner"])
+            self.generator.set_state(tensors["generator"])
+            self.credit.load_state_dict(state["credit"])
+            self.schedule.load_state_dict(state["schedule"])
+            self.cursor, self.seconds = int(state["cursor"]), float(state["seconds"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise CheckpointError(f"{checkpoint} does not fit this run: {error!r}") from error
+        self.engine.refresh(self.learner.updates)
+
+    def _evaluate(self, when: str, update: int | None = None) -> Evaluation | None:
         run = self.config.run
         if not run.eval_tasks:
             return None
-        if run.eval_tasks > len(self.eval_tasks):
-            raise ValueError(
-                f"eval_tasks is {run.eval_tasks}, but the split has {len(self.eval_tasks)} tasks"
-            )
         tasks = self.eval_tasks.tasks[: run.eval_tasks]
         found = evaluate(
             self.engine, self.eval_pool, self.policy.format, self.sampling, self.growth, tasks, run.seed
@@ -191,6 +257,8 @@ class Trainer:
             f"score {numbers['score']:.3f} ({numbers['n']} held-out tasks)",
             highlight=False,
         )
+        if update is not None and self.folder is not None:
+            self.folder.log(update, {f"eval_{name}": value for name, value in numbers.items()})
         return found
 
     def _summary(self, start: Evaluation | None, end: Evaluation | None, seconds: float) -> dict[str, Any]:
@@ -202,6 +270,12 @@ class Trainer:
             "difference": paired_difference(start.sampled.won, end.sampled.won),
             "seconds": seconds,
         }
+
+    def _close(self) -> None:
+        if self.folder is not None:
+            self.folder.close()
+        self.train_pool.close()
+        self.eval_pool.close()
 
     def _manifest(self) -> dict[str, Any]:
         return {

@@ -129,7 +129,9 @@ class RolloutTree:
             return []
         for _, depth, decision in self.path(node.parent, node.fork + 1):
             if depth == node.fork:
-                return decision.context or self.context_of(node.parent)
+                above = self.branches[node.parent]
+                nested = above.parent is not None and depth == above.fork  # the parent holds none either
+                return self.context_of(node.parent) if nested else decision.context
         raise AssertionError("a fork lies outside its parent")
 
     def row(self, branch: int) -> list[int]:
@@ -189,7 +191,9 @@ class RolloutTree:
             )
             for offset, decision in enumerate(node.decisions):
                 depth = node.fork + offset
-                entropy = f"  H={decision.entropies[0]:.2f}" if decision.entropies else ""
+                entropy = ""
+                if decision.entropies:  # at the first token, and the largest
+                    entropy = f"  H={decision.entropies[0]:.2f}..{max(decision.entropies):.2f}"
                 reward = f"  r={decision.reward:+.3f}" if decision.reward else ""
                 lines.append(f"{indent}  {depth:>2} {decision.text!r}{entropy}{reward}")
                 for child in children.get((index, depth), ()):

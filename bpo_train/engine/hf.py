@@ -21,6 +21,9 @@ class HFEngine:
 
     The model is used as it is, not copied: a learner in the same process shares it and calls `refresh` after
     each update. `max_batch` rows are decoded together.
+
+    Raises:
+        ValueError: the model's attention, or what it does to its logits, is not what this engine relies on.
     """
 
     def __init__(self, model: torch.nn.Module, max_batch: int = 64) -> None:
@@ -33,6 +36,11 @@ class HFEngine:
             raise ValueError(
                 f"{config.model_type} has layers of kind {sorted(kinds)}; caches fork for full attention only"
             )
+        if config._attn_implementation != "sdpa":  # "eager" would add the boolean mask to its scores
+            raise ValueError(
+                f"the model's attention is {config._attn_implementation!r}, which reads masks otherwise; call "
+                'model.set_attn_implementation("sdpa")'
+            )
         self._layers = config.num_hidden_layers
         self._heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         self._head_size = (
@@ -44,6 +52,22 @@ class HFEngine:
         # transformers renames the argument from past_key_values to cache during 5.x
         names = inspect.signature(self._decoder.forward).parameters
         self._cache_argument = "cache" if "cache" in names else "past_key_values"
+        self._check_head(config.model_type)
+
+    @torch.inference_mode()
+    def _check_head(self, kind: str) -> None:
+        """Engine and learner apply the head themselves; some models scale or cap their logits after it."""
+        probe = torch.zeros((1, 1), dtype=torch.long, device=self.device)
+        training = self.model.training
+        self.model.eval()
+        whole = self.model(input_ids=probe, use_cache=False).logits
+        parts = self._head(self._decoder(input_ids=probe, use_cache=False).last_hidden_state)
+        self.model.train(training)
+        if not torch.allclose(whole, parts):
+            raise ValueError(
+                f"{kind} changes its logits after the output head (a scale or a cap), which is not supported; "
+                "choose a model whose logits are the head's output"
+            )
 
     @property
     def device(self) -> torch.device:
@@ -59,7 +83,7 @@ class HFEngine:
         Raises:
             ValueError: a name the model doesn't have, or a tensor of another shape.
         """
-        own = dict(self.model.named_parameters())
+        own = dict(self.model.named_parameters(remove_duplicate=False))  # tied weights have two names
         with torch.no_grad():
             for name, tensor in weights:
                 if name not in own or own[name].shape != tensor.shape:

@@ -82,7 +82,7 @@ def pack_tree(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Pa
         here = 0 if before is None else positions[before] + 1
         for offset, decision in enumerate(branch.decisions):
             tokens += decision.context
-            predictor = len(tokens) - 1 if decision.context or before is None else before
+            predictor = before if offset == 0 and before is not None else len(tokens) - 1
             forks[index, branch.fork + offset] = predictor
             advantage, weight = credit.advantages[index][offset], credit.weights[index][offset]
             trained.add(len(tokens), predictor, decision.logprobs, advantage, weight)
