@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,7 +26,6 @@ TOPICS = ("Description", "Features", "Reviews", "Attributes")
 PAGE_SIZE = 10
 
 _BASE_URL = "http://127.0.0.1:3000"
-_ACTION = re.compile(r"(.+)\[(.+)\]")
 _TOPIC_OF = {topic.lower(): topic for topic in TOPICS}
 _PAGE_NAMES = {"search_results": RESULTS, "item_page": ITEM, "item_sub_page": SUB, "done": DONE}
 
@@ -141,9 +139,15 @@ def shown_topics(rules: Rules) -> tuple[str, ...]:
 
 
 def parse_action(action: str) -> tuple[str, str] | None:
-    """Split an action into name and lower-case argument; None if it has not the form ``name[argument]``."""
-    match = _ACTION.match(action)
-    return (match[1], match[2].lower()) if match else None
+    r"""Split an action into name and lower-case argument; None if it has not the form ``name[argument]``.
+
+    That is upstream's ``re.match(r"(.+)\[(.+)\]", action)``, in linear time: the expression itself would take the
+    square of a long row of brackets, which a model may well write.
+    """
+    line = action.partition("\n")[0]
+    end = line.rfind("]")
+    start = line.rfind("[", 1, max(end - 1, 0))
+    return (line[:start], line[start + 1 : end].lower()) if start > 0 else None
 
 
 def act(catalog: Catalog, session: Session, action: str, rules: Rules = PLAIN) -> bool:
@@ -261,8 +265,8 @@ def _product(catalog: Catalog, session: Session) -> Product:
 
 
 def _of_category(catalog: Catalog, session: Session) -> tuple[str, ...]:
-    wanted = _keywords(session)[1]
-    return tuple(product.asin for product in catalog.products if product.category == wanted)
+    wanted = _keywords(session)[1:2]
+    return tuple(product.asin for product in catalog.products if product.category in wanted)
 
 
 def _of_query(catalog: Catalog, session: Session) -> tuple[str, ...]:
@@ -272,7 +276,7 @@ def _of_query(catalog: Catalog, session: Session) -> tuple[str, ...]:
 
 def _at_random(catalog: Catalog, session: Session) -> tuple[str, ...]:
     """Fifty products that depend on the session alone (the original asks the global generator)."""
-    rng = random.Random(f"{catalog.fingerprint} {session.goal_idx} {session.actions['search']}")
+    rng = random.Random(f"{catalog.fingerprint} {session.goal_idx} {session.actions.get('search')}")
     return tuple(product.asin for product in rng.sample(catalog.products, min(50, len(catalog.products))))
 
 

@@ -107,8 +107,8 @@ def _check(data: dict[str, Any], name: str, expected: str, holds: bool) -> None:
         raise ValueError(f"WebShop state: {name} is {data[name]!r}; expected {expected}")
 
 
-def _is_count(value: Any, below: int | None = None) -> bool:
-    return type(value) is int and value >= 0 and (below is None or value < below)
+def _is_count(value: Any, below: int = 2**31) -> bool:
+    return type(value) is int and 0 <= value < below
 
 
 def _are_strings(value: Any) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bpo_envs.webshop.catalog import load_catalog
 from bpo_envs.webshop.session import PLAIN, Rules, Session, act, clickables, parse_action, results, url
@@ -61,6 +65,16 @@ class Shop:
 )
 def test_actions_are_read_by_upstreams_greedy_expression(action, parsed):
     assert parse_action(action) == parsed
+
+
+@given(st.text("[]a\n]B ", max_size=12))
+def test_any_action_is_read_as_by_upstreams_expression(action):
+    match = re.match(r"(.+)\[(.+)\]", action)
+    assert parse_action(action) == (match and (match[1], match[2].lower()))
+
+
+def test_a_long_row_of_brackets_is_read_at_once():
+    assert parse_action("[" * 1_000_000) is None
 
 
 @pytest.mark.parametrize(
