@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
+from transformers import PreTrainedConfig
 
 from .base import Completion, Request, Sampling, uniforms
 from .kv import BatchCache, Prefix
@@ -31,16 +32,7 @@ class HFEngine:
         self.version = 0
         self.max_batch = max_batch
         config = model.config.get_text_config(decoder=True)  # type: ignore[operator, union-attr]
-        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-        if kinds != {"full_attention"}:
-            raise ValueError(
-                f"{config.model_type} has layers of kind {sorted(kinds)}; caches fork for full attention only"
-            )
-        if config._attn_implementation != "sdpa":  # "eager" would add the boolean mask to its scores
-            raise ValueError(
-                f"the model's attention is {config._attn_implementation!r}, which reads masks otherwise; call "
-                'model.set_attn_implementation("sdpa")'
-            )
+        _check_attention(config)
         self._layers = config.num_hidden_layers
         self._heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         self._head_size = (
@@ -57,7 +49,7 @@ class HFEngine:
     @torch.inference_mode()
     def _check_head(self, kind: str) -> None:
         """Engine and learner apply the head themselves; some models scale or cap their logits after it."""
-        probe = torch.zeros((1, 1), dtype=torch.long, device=self.device)
+        probe = torch.arange(4, device=self.device)[None]  # several: the embedding of padding is often zero
         training = self.model.training
         self.model.eval()
         whole = self.model(input_ids=probe, use_cache=False).logits
@@ -65,8 +57,8 @@ class HFEngine:
         self.model.train(training)
         if not torch.allclose(whole, parts):
             raise ValueError(
-                f"{kind} changes its logits after the output head (a scale or a cap), which is not supported; "
-                "choose a model whose logits are the head's output"
+                f"{kind} changes its logits after the output head (a scale or a cap), which is not "
+                "supported; choose a model whose logits are the head's output"
             )
 
     @property
@@ -211,6 +203,24 @@ class HFEngine:
             completion.entropies.append(entropy)  # type: ignore[union-attr]
             completion.stopped = token in sampling.stop_ids
         return tokens
+
+
+def _check_attention(config: PreTrainedConfig) -> None:
+    """Refuse what caches cannot be forked for, or masks are read otherwise by."""
+    sliding = ["sliding_attention"] if getattr(config, "sliding_window", None) else ["full_attention"]
+    kinds = set(getattr(config, "layer_types", None) or sliding)
+    if kinds != {"full_attention"}:
+        raise ValueError(
+            f"{config.model_type} has layers of kind {sorted(kinds)}; caches fork for full attention only"
+        )
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":  # a row would depend on how long the others are
+        raise ValueError(f"{config.model_type} turns positions by the longest row (longrope); not supported")
+    if config._attn_implementation != "sdpa":  # "eager" would add the boolean mask to its scores
+        raise ValueError(
+            f"the model's attention is {config._attn_implementation!r}, which reads masks otherwise; call "
+            'model.set_attn_implementation("sdpa")'
+        )
 
 
 def _usable_prefix(request: Request) -> Prefix | None:
