@@ -141,8 +141,8 @@ def shown_topics(rules: Rules) -> tuple[str, ...]:
 def parse_action(action: str) -> tuple[str, str] | None:
     r"""Split an action into name and lower-case argument; None if it has not the form ``name[argument]``.
 
-    That is upstream's ``re.match(r"(.+)\[(.+)\]", action)``, in linear time: the expression itself would take the
-    square of a long row of brackets, which a model may well write.
+    That is upstream's ``re.match(r"(.+)\[(.+)\]", action)``, in linear time: the expression itself would
+    take the square of a long row of brackets, which a model may well write.
     """
     line = action.partition("\n")[0]
     end = line.rfind("]")
