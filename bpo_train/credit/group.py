@@ -26,16 +26,23 @@ def leave_one_out(returns: Sequence[float]) -> list[float]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean that stays exact for fractions."""
-    return sum(values) / len(values)
+    """Arithmetic mean; of equal floats it is that float exactly, so that equal groups compare as equal."""
+    return values[0] + sum(value - values[0] for value in values) / len(values)
+
+
+def returns_to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    """G_t = sum over i >= t of gamma^(i-t) r_i, for each t."""
+    total: float = 0
+    found = []
+    for reward in reversed(rewards):
+        total = reward + gamma * total
+        found.append(total)
+    return found[::-1]
 
 
 def discounted(rewards: Sequence[float], gamma: float) -> float:
-    """Sum over i of gamma^i r_i."""
-    total: float = 0
-    for reward in reversed(rewards):
-        total = reward + gamma * total
-    return total
+    """Sum over i of gamma^i r_i; 0 of none."""
+    return returns_to_go(rewards, gamma)[0] if rewards else 0
 
 
 def return_to_go(tree: RolloutTree, branch: int, depth: int, gamma: float) -> float:

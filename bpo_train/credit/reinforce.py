@@ -19,6 +19,5 @@ class Reinforce(PerTree):
         gamma = self.options.gamma
         credit = group.flat_credit(tree, [0.0] * tree.returns, self.options.weight)
         for rollout in group.root_group(tree, "reinforce"):
-            depths = range(len(tree.branches[rollout].decisions))
-            credit.advantages[rollout] = [group.return_to_go(tree, rollout, u, gamma) for u in depths]
+            credit.advantages[rollout] = group.returns_to_go(tree.rewards(rollout, 0), gamma)
         return credit

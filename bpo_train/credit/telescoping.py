@@ -35,7 +35,7 @@ MEMORY = 10
 
 
 class TreeValues:
-    """The two brackets of the telescoping formula on one tree."""
+    """Telescoping credit of one tree, given the root's baseline."""
 
     def __init__(self, tree: RolloutTree, options: CreditOptions) -> None:
         self.tree = tree
@@ -45,46 +45,52 @@ class TreeValues:
         self.group_of = group.membership(self.groups)
         self.extras = {s for p in tree.branch_points if not p.scheduled for s in p.siblings}
         self.roots = [i for i, branch in enumerate(tree.branches) if branch.fork == 0]
-        self.rewards = [tree.rewards(branch, 0) for branch in range(len(tree.branches))]
+        branches = range(len(tree.branches))
+        self.paths = [group.steps_on_path(tree, branch) for branch in branches]
+        self.rewards = [tree.rewards(branch, 0) for branch in branches]  # along the path, as `returns`
+        self.returns = [group.returns_to_go(rewards, self.gamma) for rewards in self.rewards]
 
-    def return_to_go(self, branch: int, depth: int) -> float:
-        return group.discounted(self.rewards[branch][depth:], self.gamma)
+    def estimate(self, branch: int, start: int, depth: int) -> float:
+        """Return from `start` along `branch`, averaged over the group at q, its first branch point after `depth`:
 
-    def ahead(self, branch: int, depth: int) -> float:
-        """First bracket: what is expected from decision `depth` of `branch` on, its own action taken."""
+        sum_{i=start}^{q-1} gamma^(i-start) r_i + gamma^(q-start) mean_K G_q; without a q its own return.
+        """
         later = [q for owner, q in self.groups if owner == branch and q > depth]
         if not later:
-            return self.return_to_go(branch, depth)
+            return self.returns[branch][start]
         q = min(later)
-        value = group.mean([self.return_to_go(member, q) for member in self.groups[branch, q]])
-        return group.discounted([*self.rewards[branch][depth:q], value], self.gamma)
+        value = group.mean([self.returns[member][q] for member in self.groups[branch, q]])
+        return group.discounted([*self.rewards[branch][start:q], value], self.gamma)
 
-    def behind(self, branch: int, depth: int, baseline: float | None) -> float:
-        """Second bracket with its factor: what was expected before that action; `baseline` is the root's."""
-        for owner, p in reversed(group.steps_on_path(self.tree, branch)[: depth + 1]):
+    def reference(self, branch: int, depth: int, baseline: float | None) -> tuple[int, float | None]:
+        """The last branch point p at or before `depth`, and the mean return there of the group's other members.
+
+        Before the first branch point: the root and its baseline.
+        """
+        for owner, p in reversed(self.paths[branch][: depth + 1]):
             if (owner, p) in self.group_of:
                 others = [member for member in self.group_of[owner, p] if member != owner]
-                start = group.mean([self.return_to_go(member, p) for member in others])
-                break
-        else:
-            p, root = 0, self.extra_baseline(branch) if branch in self.extras else baseline
-            if root is None:
-                return 0
-            start = root
-        past = group.discounted(self.rewards[branch][p:depth], self.gamma)
-        return (start - past) / self.gamma ** (depth - p)
+                return p, group.mean([self.returns[member][p] for member in others])
+        return 0, self.extra_baseline(branch) if branch in self.extras else baseline
+
+    def advantage(self, branch: int, depth: int, baseline: float | None) -> float:
+        """A(u) as above, but with both brackets taken back to p: there equal returns cancel exactly."""
+        p, expected = self.reference(branch, depth, baseline)
+        if expected is None:
+            return self.estimate(branch, depth, depth)
+        return (self.estimate(branch, p, depth) - expected) / self.gamma ** (depth - p)
 
     def extra_baseline(self, branch: int) -> float:
         """Mean of all other root returns."""
-        return group.mean([self.return_to_go(root, 0) for root in self.roots if root != branch])
+        return group.mean([self.returns[root][0] for root in self.roots if root != branch])
 
     def root_value(self) -> float:
         """Estimate of the prompt's value: the mean over all rollouts that start at the root."""
-        return group.mean([self.ahead(root, 0) for root in self.roots])
+        return group.mean([self.estimate(root, 0, 0) for root in self.roots])
 
     def advantages(self, baseline: float | None) -> list[list[float]]:
         return [
-            [self.ahead(i, u) - self.behind(i, u, baseline) for u in range(branch.fork, branch.end)]
+            [self.advantage(i, depth, baseline) for depth in range(branch.fork, branch.end)]
             for i, branch in enumerate(self.tree.branches)
         ]
 
@@ -103,15 +109,16 @@ class Telescoping:
 
     def __call__(self, trees: Sequence[RolloutTree]) -> list[TreeCredit]:
         values = [TreeValues(tree, self.options) for tree in trees]
+        own = [value.root_value() for value in values]
         roots: dict[str, list[float]] = {}
-        for tree, value in zip(trees, values):
-            roots.setdefault(tree.task_id, []).append(value.root_value())
+        for tree, root in zip(trees, own):
+            roots.setdefault(tree.task_id, []).append(root)
         credits = [
             TreeCredit(
-                value.advantages(self.baseline(tree.task_id, value.root_value(), roots)),
+                value.advantages(self.baseline(tree.task_id, root, roots)),
                 group.step_weights(tree, value.groups, self.options.weight),
             )
-            for tree, value in zip(trees, values)
+            for tree, value, root in zip(trees, values, own)
         ]
         self.observe(roots)
         return credits

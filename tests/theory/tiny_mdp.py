@@ -2,8 +2,8 @@
 
 A state is the tuple of actions taken so far, an action a string of one-character tokens. The policy is a
 softmax over the next token at each *node* (state, tokens so far), given by its probabilities; a pair of node
-and token is one parameter (a logit). An action is complete where the policy has no node for one more token, an
-episode is over where it has none for a first one.
+and token is one parameter (a logit). An action is complete where the policy has no node for one more token,
+an episode is over where it has none for a first one.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class TinyMDP:
         return found
 
     def policy_gradient(self, gamma: Fraction, discount_states: bool = False) -> Gradient:
-        """sum_t E[grad log pi(a_t|s_t) Q_gamma(s_t, a_t)]; grad E[G_0] if `discount_states` (times gamma^t)."""
+        """sum_t E[grad log pi(a_t|s_t) Q_gamma(s_t, a_t)]; with gamma^t, `discount_states`, grad E[G_0]."""
         return self.gradient(
             {
                 (state, action): p

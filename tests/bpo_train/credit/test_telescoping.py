@@ -6,8 +6,11 @@ import json
 from fractions import Fraction as F
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bpo_train.credit import CreditOptions, make_credit
+from bpo_train.tree import BranchPoint, Decision, RolloutTree
 
 HALF = CreditOptions(gamma=F(1, 2))
 ONE = CreditOptions(gamma=F(1))
@@ -142,3 +145,21 @@ def test_a_point_that_lost_its_siblings_is_no_branch_point(grow):
     tree.branch_points[0].siblings = []
     (found,) = make_credit("bpo-corrected", ONE)([tree])
     assert found.advantages == [[1, 1]]
+
+
+@given(st.lists(st.floats(-10, 10), min_size=3, max_size=3), st.floats(0.1, 1), st.integers(2, 6))
+def test_equal_returns_earn_exactly_zero_in_floating_point(rewards, gamma, siblings):
+    tree = RolloutTree("task")
+    tree.backbone.decisions = decisions(rewards)
+    for depth in (0, 2):
+        indices = []
+        for _ in range(siblings - 1):
+            indices.append(tree.add_fork(0, depth))
+            tree.branches[indices[-1]].decisions = decisions(rewards[depth:])
+        tree.branch_points.append(BranchPoint(0, depth, indices))
+    (found,) = make_credit("bpo-corrected", CreditOptions(gamma=gamma))([tree])
+    assert not any(value for own in found.advantages for value in own)
+
+
+def decisions(rewards):
+    return [Decision([], [0], [0.0], None, "a", reward) for reward in rewards]
