@@ -176,7 +176,7 @@ def _write_array(out: bytearray, value: np.ndarray, depth: int) -> None:
 
 def _write_scalar(out: bytearray, value: np.generic) -> None:
     if isinstance(value, np.str_):
-        _write_raw(out, b"u", str(value).encode("utf-8", "surrogatepass"))
+        _write_raw(out, b"u", value.encode("utf-8", "surrogatepass"))  # str(value) drops zeros at its end
     elif isinstance(value, np.bytes_):
         _write_raw(out, b"y", bytes(value))
     else:

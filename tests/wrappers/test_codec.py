@@ -112,6 +112,11 @@ def test_the_order_of_a_dict_and_of_an_array_in_memory_are_kept():
     assert codec.decode(codec.encode(np.zeros((2, 3), order="F"))).flags.f_contiguous
 
 
+def test_zeros_at_the_end_of_a_numpy_text_are_kept():
+    assert len(codec.decode(codec.encode(np.str_("a\0")))) == 2
+    assert bytes(codec.decode(codec.encode(np.bytes_(b"a\0")))) == b"a\0"
+
+
 def test_decoded_arrays_can_be_written_to():
     array = codec.decode(codec.encode(np.zeros(3)))
     array[0] = 1.0
