@@ -87,7 +87,12 @@ class FieldsAdapter:
         self._env, self._fields = env, fields
 
     def get_state(self) -> dict[str, Any]:
-        return {name: getattr(self._env, name) for name in self._fields}
+        try:
+            return {name: getattr(self._env, name) for name in self._fields}
+        except (
+            AttributeError
+        ) as error:  # another release of Gymnasium than the one this table was held against
+            raise SnapshotError(f"{error}; choose strategy='replay' or strategy='deepcopy'") from None
 
     def set_state(self, state: Any) -> None:
         if type(state) is not dict or state.keys() != self._fields.keys():
