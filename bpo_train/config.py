@@ -114,6 +114,21 @@ class RunConfig:
     threads: int = 0
     engine_batch: int = 64
 
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("seed", 0),
+            ("prompts", 1),
+            ("eval_tasks", 0),
+            ("eval_every", 0),
+            ("checkpoint_every", 0),
+            ("threads", 0),
+            ("engine_batch", 1),
+        ):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least {least}")
+        if self.eval_tasks == 1:
+            raise ValueError("eval_tasks is 1; an interval needs at least 2 tasks (0: no evaluation)")
+
 
 @dataclass(frozen=True)
 class RolloutConfig:
@@ -134,6 +149,15 @@ class RolloutConfig:
     success_weight: float = 0.0
     fill: bool = True
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.success_weight <= 1:
+            raise ValueError(f"success_weight is {self.success_weight}; expected a share from 0 to 1")
+        if self.max_new_tokens >= self.context_limit:
+            raise ValueError(
+                f"max_new_tokens is {self.max_new_tokens}, context_limit {self.context_limit}: no room for a "
+                "prompt; raise context_limit"
+            )
+
 
 @dataclass(frozen=True)
 class MethodConfig:
@@ -148,6 +172,10 @@ class MethodConfig:
     method: str = "bpo"
     schedule: str = ""
     returns: int = 8
+
+    def __post_init__(self) -> None:
+        if self.returns < 2:
+            raise ValueError(f"returns is {self.returns}; expected at least 2 rollouts a prompt to compare")
 
 
 @dataclass(frozen=True)
@@ -201,7 +229,9 @@ class Config:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-ready data, by group."""
-        return json.loads(json.dumps(dataclasses.asdict(self), default=str))
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
+        del plain["credit"]["fresh_siblings"]  # no option: the credit follows the schedule
+        return plain
 
 
 def from_plain(groups: dict[str, dict[str, Any]]) -> Config:

@@ -40,10 +40,14 @@ class RunFolder:
         Raises:
             FileExistsError: `output` holds a run already; nothing in it is touched.
         """
-        folder = output or Path("runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
-        if (folder / "manifest.json").exists():
-            raise FileExistsError(f"{folder} holds a run already; choose another --output, or remove it")
-        return cls(folder)
+        cls.check_free(output)
+        return cls(output or Path("runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}")
+
+    @staticmethod
+    def check_free(output: Path | None) -> None:
+        """Raise FileExistsError if `output` holds a run already."""
+        if output is not None and (output / "manifest.json").exists():
+            raise FileExistsError(f"{output} holds a run already; choose another --output, or remove it")
 
     @classmethod
     def existing(cls, folder: Path) -> RunFolder:

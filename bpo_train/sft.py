@@ -72,6 +72,9 @@ class Stage:
     def __post_init__(self) -> None:
         if self.rows not in ("copy", "first", "episodes"):
             raise ValueError(f"a stage of unknown rows {self.rows!r}; expected 'copy', 'first' or 'episodes'")
+        for name in ("steps", "batch", "episodes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"a stage with {name}={getattr(self, name)}; expected at least 1")
 
 
 def play(env: SnapshotEnv, expert: Expert, task: Task, rng: random.Random) -> Episode:

@@ -59,12 +59,15 @@ class Trainer:
 
     Raises:
         ValueError: options that cannot go together; before anything is written.
+        FileExistsError: the output folder holds a run already.
         CheckpointError: nothing to resume from.
     """
 
     def __init__(self, config: Config, resume: Path | None = None, console: Console | None = None) -> None:
         self.config = config
         self.console = console or Console()
+        if resume is None:
+            RunFolder.check_free(config.run.output)
         if config.run.threads:
             torch.set_num_threads(config.run.threads)
         m = config.method
@@ -88,6 +91,10 @@ class Trainer:
             self.policy.format.stop_ids, config.rollout.max_new_tokens, config.rollout.temperature
         )
         window = min(config.rollout.context_limit, self.engine.window)
+        if self.sampling.max_new_tokens >= window:
+            raise ValueError(
+                f"max_new_tokens is {self.sampling.max_new_tokens}, but the model's window holds {window}"
+            )
         self.growth = GrowthOptions(window, config.rollout.success_weight, config.rollout.fill)
         self.collector = Collector(
             self.engine, self.train_pool, self.policy.format, self.sampling, self.schedule, self.growth
@@ -122,7 +129,7 @@ class Trainer:
         return policy, reference.requires_grad_(False)
 
     def run(self) -> dict[str, Any]:
-        """Train to the end, evaluate, write the run folder; returns the summary, {} if a signal stopped it."""
+        """Train to the end, evaluate, write the run folder; the summary, or {} if a signal stopped it."""
         config = self.config
         begin = time.perf_counter() - self.seconds
         start = self._begin()

@@ -124,6 +124,12 @@ class Collector:
 
     def _start(self, growth: _Growth, branch: int, slot: int, seen: Observation) -> _Live:
         prompt = self._format.start(seen.text, seen.info)
+        room = self._options.context_limit - self._sampling.max_new_tokens
+        if len(prompt) > room:
+            raise ValueError(
+                f"the prompt of task {growth.task.id} has {len(prompt)} tokens, but context_limit less "
+                f"max_new_tokens leaves room for {room}; raise context_limit or lower max_observation_tokens"
+            )
         return _Live(growth, branch, slot, list(prompt), prompt)
 
     def _round(self, live: list[_Live]) -> list[_Live]:

@@ -50,13 +50,23 @@ def make_environment(options: EnvironmentOptions, **overrides: Any) -> SnapshotE
     """Make the environment with its wrappers; the outermost one takes snapshots of the whole stack.
 
     `overrides` are keyword arguments that win over `options.kwargs` (the split, mostly).
+
+    Raises:
+        ValueError: there is no such id, module or wrapper, or one of them refuses what it is given.
     """
     limit = {} if options.max_episode_steps is None else {"max_episode_steps": options.max_episode_steps}
-    env: gym.Env = gym.make(options.id, disable_env_checker=True, **limit, **{**options.kwargs, **overrides})
-    if options.wrappers and isinstance(env, SnapshotEnv):
-        env = env.env  # one stands outermost again below; two would do the work twice
-    for path in options.wrappers:
-        env = load_object(path)(env)
+    kwargs = {**options.kwargs, **overrides}
+    wrappers = [load_object(path) for path in options.wrappers]
+    try:
+        env: gym.Env = gym.make(options.id, disable_env_checker=True, **limit, **kwargs)
+        if wrappers and isinstance(env, SnapshotEnv):
+            env = env.env  # one stands outermost again below; two would do the work twice
+        for wrapper in wrappers:
+            env = wrapper(env)
+    except (gym.error.Error, ImportError, TypeError) as error:
+        raise ValueError(
+            f"cannot make {options.id!r} with {kwargs} and {list(options.wrappers)}: {error}"
+        ) from error
     return env if isinstance(env, SnapshotEnv) else SnapshotEnv(env)
 
 

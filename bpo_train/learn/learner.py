@@ -69,8 +69,15 @@ class LearnOptions:
         ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(known)}")
-        if self.epochs < 1 or self.minibatches < 1:
-            raise ValueError(f"epochs={self.epochs}, minibatches={self.minibatches}: both must be at least 1")
+        for name in ("epochs", "minibatches", "loss_length", "max_tokens", "logit_chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1")
+        for name in ("learning_rate", "clip", "max_grad_norm", "mismatch_bound"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a value above 0")
+        for name in ("kl_weight", "weight_decay", "warmup", "updates"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more")
 
     @property
     def on_policy(self) -> bool:
@@ -128,15 +135,14 @@ class Learner:
         packed = [pack(tree, credit, bool(o.kl_weight)) for tree, credit in zip(trees, credits)]
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate(self.updates)
-        self.model.train()
+        self.model.eval()  # dropout would make a ratio of anything but 1 out of equal weights
         proximal = {} if o.on_policy else self._proximal([s for sequences in packed for s in sequences])
         totals: dict[str, float] = defaultdict(float)
         steps = 0
         for _ in range(o.epochs):
-            order = torch.randperm(len(trees), generator=generator).tolist()
-            size = math.ceil(len(order) / o.minibatches)
-            for start in range(0, len(order), size):
-                chosen = order[start : start + size]
+            order = torch.randperm(len(trees), generator=generator)
+            for part in order.tensor_split(min(o.minibatches, len(trees))):
+                chosen = part.tolist()
                 sequences = [s for i in chosen for s in packed[i]]
                 scale = o.loss_length * len(chosen)
                 if o.normalise == "tokens":

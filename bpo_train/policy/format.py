@@ -135,6 +135,19 @@ class ChatFormat:
         self._options = options
         self._system = [{"role": "system", "content": options.system}] if options.system else []
         self.stop_ids = frozenset([int(tokenizer.eos_token_id)])
+        if str(tokenizer.eos_token) not in self._render(self._before(), False):
+            raise ValueError(
+                f"the chat template does not end an assistant turn with {tokenizer.eos_token!r}, this "
+                "tokenizer's end-of-turn (eos) token; set its eos_token to the one that the template uses"
+            )
+
+    def _before(self) -> list[dict[str, str]]:
+        """A conversation that ends with a finished assistant turn."""
+        return [
+            *self._system,
+            {"role": "user", "content": self._PROBE},
+            {"role": "assistant", "content": self._PROBE},
+        ]
 
     def _render(self, messages: list[dict[str, str]], speak: bool) -> str:
         text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=speak)
@@ -156,15 +169,11 @@ class ChatFormat:
         )
 
     def follow(self, observation: str, info: Mapping[str, Any], cut: bool) -> list[int]:
-        before = [
-            *self._system,
-            {"role": "user", "content": self._PROBE},
-            {"role": "assistant", "content": self._PROBE},
-        ]
+        before = self._before()
         spoken = self._render(before, False)
         after = self._render([*before, self._user(self._options.later_template, observation, info)], True)
         end = str(self._tokenizer.eos_token)
-        head = spoken[: spoken.rindex(end)] if end in spoken else spoken
+        head = spoken[: spoken.rindex(end)]
         if not after.startswith(head):
             raise ValueError("this chat template rewrites earlier turns; it cannot be used token by token")
         bridge = after[len(head) :]

@@ -43,7 +43,8 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
     """Load a model by folder or hub id, safetensors only, never remote code.
 
     Raises:
-        ValueError: an unknown dtype, or a folder without weights in safetensors.
+        ValueError: an unknown dtype or device, a folder without weights in safetensors, or one that cannot be
+        read.
     """
     if dtype not in DTYPES:
         raise ValueError(f"unknown dtype {dtype!r}; expected one of {sorted(DTYPES)}")
@@ -54,11 +55,21 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
         )
     if not folder.is_dir() and name.count("/") != 1:
         raise ValueError(f"no folder {name!r}, and it is no hub id of the form owner/name")
-    tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    model = AutoModelForCausalLM.from_pretrained(
-        name, use_safetensors=True, trust_remote_code=False, dtype=DTYPES[dtype], attn_implementation="sdpa"
-    )
-    torch.nn.Module.to(model, device)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(
+            name,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=DTYPES[dtype],
+            attn_implementation="sdpa",
+        )
+    except OSError as error:  # no such model, no network, a missing file
+        raise ValueError(f"cannot load the policy {name!r}: {error}") from error
+    try:
+        torch.nn.Module.to(model, device)
+    except (RuntimeError, AssertionError) as error:  # what torch raises for a device that is not there
+        raise ValueError(f"cannot put the policy on the device {device!r}: {error}") from error
     return Policy(model, tokenizer, make_format(tokenizer, options))
 
 
