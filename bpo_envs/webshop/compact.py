@@ -25,7 +25,7 @@ import gymnasium as gym
 
 from bpo_envs.text import Text
 from bpo_envs.webshop.env import WebShopEnv
-from bpo_envs.webshop.session import ITEM, RESULTS, clickables, parse_action
+from bpo_envs.webshop.session import ITEM, RESULTS, SUB, clickables, parse_action
 
 SHOWN = 6
 """Products listed of a page of ten."""
@@ -66,10 +66,10 @@ class CompactView(gym.Wrapper[str, str, str, str]):
 
     def step(self, action: str) -> tuple[str, Any, bool, bool, dict[str, Any]]:
         before = self.shop.session.kind
-        raw = self._translate(action) if isinstance(action, str) else action
-        valid = raw is None or self._possible(raw)
+        raw = self._translate(action) if isinstance(action, str) else action  # the shop refuses the latter
+        valid = isinstance(raw, str) and self._possible(raw)
         _, reward, terminated, truncated, info = self.env.step("" if raw is None else raw)
-        text = self._show(action, before) if raw is not None and valid else "invalid\n"
+        text = self._show(action, before) if valid else "invalid\n"
         return text, reward, terminated, truncated, self._compact(info)
 
     def _translate(self, action: str) -> str | None:
@@ -79,7 +79,7 @@ class CompactView(gym.Wrapper[str, str, str, str]):
         kind = self.shop.session.kind
         if verb == "search" and argument:
             return f"search[{argument}]"
-        if verb == "open" and kind == RESULTS and argument.isdecimal():
+        if verb == "open" and kind == RESULTS and argument.isdecimal() and len(argument) < 4:
             listed = self._listed()
             number = int(argument)
             return f"click[{listed[number - 1].lower()}]" if 1 <= number <= len(listed) else None
@@ -89,11 +89,10 @@ class CompactView(gym.Wrapper[str, str, str, str]):
 
     def _possible(self, raw: str) -> bool:
         """Whether the shop understands it on this page."""
-        parsed = parse_action(raw)
-        if parsed is None:
-            return False
+        name, argument = parse_action(raw) or ("", "")
         shop = self.shop
-        return parsed[0] == "search" or parsed[1] in clickables(shop.catalog, shop.session, shop.rules)
+        choices = clickables(shop.catalog, shop.session, shop.rules)
+        return name == "search" or (name == "click" and argument in choices)
 
     def _is_option(self, value: str) -> bool:
         product = self.shop.product
@@ -135,20 +134,15 @@ class CompactView(gym.Wrapper[str, str, str, str]):
 
     def _admissible(self, info: dict[str, Any]) -> list[str]:
         kind = self.shop.session.kind
-        if self.shop.session.done:
-            return []
+        understood = info["admissible_actions"]
         if kind == RESULTS:
             opened = [f"open {n}" for n in range(1, len(self._listed()) + 1)]
-            return [
-                *opened,
-                "next",
-                *(["back"] if "< prev" in info["available_actions"]["clickables"] else []),
-            ]
+            return [*opened, "next", *(["back"] if "click[< prev]" in understood else [])]
         if kind == ITEM:
             product = self.shop.product
-            values = product.options.values() if product else ()
-            clickable = info["available_actions"]["clickables"]
-            return ["buy", "back", *(f"pick {v}" for group in values for v in group if v in clickable)]
-        return [
-            f"search {query[7:-1]}" for query in info["admissible_actions"] if query.startswith("search[")
-        ]
+            groups = product.options.values() if product else ()
+            picks = (value for group in groups for value in group if f"click[{value}]" in understood)
+            return ["buy", "back", *(f"pick {value}" for value in picks)]
+        if kind == SUB:  # an option that is called like one of the item's other pages leads there
+            return ["back"]
+        return [f"search {query[7:-1]}" for query in understood if query.startswith("search[")]
