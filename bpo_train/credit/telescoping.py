@@ -51,7 +51,7 @@ class TreeValues:
         self.returns = [group.returns_to_go(rewards, self.gamma) for rewards in self.rewards]
 
     def estimate(self, branch: int, start: int, depth: int) -> float:
-        """Return from `start` along `branch`, averaged over the group at q, its first branch point after `depth`:
+        """Return from `start` along `branch`, averaged over the group at its first point q after `depth`:
 
         sum_{i=start}^{q-1} gamma^(i-start) r_i + gamma^(q-start) mean_K G_q; without a q its own return.
         """
@@ -63,7 +63,7 @@ class TreeValues:
         return group.discounted([*self.rewards[branch][start:q], value], self.gamma)
 
     def reference(self, branch: int, depth: int, baseline: float | None) -> tuple[int, float | None]:
-        """The last branch point p at or before `depth`, and the mean return there of the group's other members.
+        """The last branch point p at or before `depth`, and the mean return of the other members there.
 
         Before the first branch point: the root and its baseline.
         """
