@@ -154,7 +154,7 @@ def collate(sequences: Sequence[Packed], device: torch.device) -> Batch:
     positions = torch.zeros(len(sequences), length, dtype=torch.long)
     mask = None
     if sequences[0].visible is not None:
-        mask = torch.eye(length, dtype=torch.bool).repeat(len(sequences), 1, 1, 1).transpose(0, 1)
+        mask = torch.eye(length, dtype=torch.bool).repeat(len(sequences), 1, 1, 1)  # padding sees itself
     for row, sequence in enumerate(sequences):
         end = len(sequence.tokens)
         tokens[row, :end] = sequence.tokens
