@@ -248,7 +248,7 @@ def test_later_epochs_stop_at_the_clip(clip, low, high):
     tree, credit = one_decision(model, action=(4,), advantage=1.0)
     before = logprob(model, [1, 2, 3], [4])
     # without momentum, which would carry the weights on after the gradient is gone
-    learner = Learner(model, options(epochs=60, clip=clip, learning_rate=1e-3, betas=(0.0, 0.999)))
+    learner = Learner(model, options(epochs=60, clip=clip, learning_rate=2e-4, betas=(0.0, 0.999)))
     found = learner.update([tree], [credit], generator())
     assert low < (logprob(model, [1, 2, 3], [4]) - before).exp().item() < high
     assert (found["clip_fraction"] > 0) == (clip < 1)
