@@ -208,11 +208,6 @@ class ImitationConfig:
 
 
 @dataclass(frozen=True)
-class CreditConfig(CreditOptions):
-    fresh_siblings: tyro.conf.Suppress[bool] = False
-
-
-@dataclass(frozen=True)
 class Config:
     """All options of a run."""
 
@@ -221,7 +216,7 @@ class Config:
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     method: MethodConfig = field(default_factory=MethodConfig)
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
-    credit: CreditConfig = field(default_factory=CreditConfig)
+    credit: CreditOptions = field(default_factory=CreditOptions)
     learn: LearnOptions = field(default_factory=LearnOptions)
     format: FormatOptions = field(default_factory=FormatOptions)
     tiny: TinyModel = field(default_factory=TinyModel)

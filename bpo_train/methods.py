@@ -55,7 +55,6 @@ def build(
     if chosen == "root":
         schedule = dataclasses.replace(schedule, branch_points=1, siblings=returns)
     schedule = dataclasses.replace(schedule, root=schedule.root or method.root)
-    credit = dataclasses.replace(credit, fresh_siblings=schedule.fresh_siblings)
     made = make_credit(method.credit, credit), make_schedule(chosen, schedule)
     check_combination(*made)
     return made

@@ -63,6 +63,7 @@ class Stage:
     rows: str = "episodes"
     batch: int = 8
     learning_rate: float = 1e-3
+    final_rate: float = 0.05
     episodes: int = 6000
     expert: dict[str, Any] = field(default_factory=dict)
     observation_weight: float = 0.0
@@ -152,7 +153,8 @@ def imitate(
     )
     model.train()
     for step in range(stage.steps):
-        rate = min(1.0, (step + 1) / 30) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * step / stage.steps)))
+        fall = 0.5 * (1 + math.cos(math.pi * step / stage.steps))
+        rate = min(1.0, (step + 1) / 30) * (stage.final_rate + (1 - stage.final_rate) * fall)
         for group in optimizer.param_groups:
             group["lr"] = stage.learning_rate * rate
         batch_rows = rows(step)

@@ -71,6 +71,7 @@ class Branch:
 class BranchPoint:
     """K siblings at one decision: the branch it lies on is sibling 1, `siblings` are the forked ones.
 
+    With `fresh` siblings the branch it lies on is left out: the point was chosen knowing how it went on.
     `scheduled` is False for extra backbones that use up a budget for which no branch point was found: they
     stand at depth 0, and their number depends on the backbone.
     """
@@ -79,11 +80,12 @@ class BranchPoint:
     depth: int
     siblings: list[int]
     scheduled: bool = True
+    fresh: bool = False
 
     @property
     def members(self) -> list[int]:
-        """Branch indices of all K siblings, the parent first."""
-        return [self.branch, *self.siblings]
+        """Branch indices of all K siblings; the parent first, unless they are fresh ones."""
+        return list(self.siblings) if self.fresh else [self.branch, *self.siblings]
 
 
 @dataclass(slots=True)
@@ -149,7 +151,7 @@ class RolloutTree:
 
     def return_to_go(self, branch: int, start: int = 0, gamma: float = 1.0) -> float:
         """G_start along the path to the end of `branch`: sum over i >= start of gamma^(i - start) r_i."""
-        total = 0.0
+        total: float = 0  # stays exact where rewards are fractions
         for reward in reversed(self.rewards(branch, start)):
             total = reward + gamma * total
         return total

@@ -102,8 +102,9 @@ class Collector:
         self.returns = 1
         if self._schedule:
             shape = self._schedule.options
-            self._forks = forks_per_point(shape.siblings, shape.fresh_siblings)
-            self.returns = returns_per_tree(shape.branch_points, shape.siblings, shape.fresh_siblings)
+            self._fresh = shape.fresh_siblings
+            self._forks = forks_per_point(shape.siblings, self._fresh)
+            self.returns = returns_per_tree(shape.branch_points, shape.siblings, self._fresh)
         self.meters = CollectorMeters()
 
     def collect(self, tasks: Sequence[Task], key: tuple[int, ...]) -> list[RolloutTree]:
@@ -198,7 +199,7 @@ class Collector:
         """Open the siblings of the backbone's action at `depth`."""
         growth.points += 1
         indices = [growth.tree.add_fork(0, depth) for _ in range(self._forks)]
-        growth.tree.branch_points.append(BranchPoint(0, depth, indices))
+        growth.tree.branch_points.append(BranchPoint(0, depth, indices, fresh=self._fresh))
         slots = self._pool.restore([handle] * self._forks)
         return [_Live(growth, index, slot, list(row), [], cache) for index, (slot, _) in zip(indices, slots)]
 

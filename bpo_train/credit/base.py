@@ -38,7 +38,6 @@ class CreditOptions:
         prefix: "backbone": each shared (s, a) counts once, as Eq 6 sums; "rows": once for every leaf below
             it, as if each leaf were a row of its own.
         weight: "pair": 1 each (Eq 6); "split": 1/K for each branch point at or above the step.
-        fresh_siblings: the branch a point lies on is no member of its group (K fresh ones were forked).
         allow_biased: accept combinations whose expected gradient is known to be wrong.
         scale: of `grpo`: "std" divides by the group's standard deviation, "none" does not.
         eps: added to that standard deviation.
@@ -49,7 +48,6 @@ class CreditOptions:
     suffix: str = "inherit"
     prefix: str = "backbone"
     weight: str = "pair"
-    fresh_siblings: bool = False
     allow_biased: bool = False
     scale: str = "std"
     eps: float = 1e-4

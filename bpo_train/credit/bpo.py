@@ -74,7 +74,7 @@ class Bpo(PerTree):
 
     def credit(self, tree: RolloutTree) -> TreeCredit:
         options = self.options
-        groups = group.groups_at(group.usable_points(tree, options.fresh_siblings), options.fresh_siblings)
+        groups = group.groups_at(group.usable_points(tree))
         local = local_advantages(tree, groups, options.gamma)
         advantages = group.zeros(tree)
         for leaf in range(len(tree.branches)):

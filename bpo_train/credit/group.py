@@ -50,22 +50,17 @@ def return_to_go(tree: RolloutTree, branch: int, depth: int, gamma: float) -> fl
     return discounted(tree.rewards(branch, depth), gamma)
 
 
-def usable_points(tree: RolloutTree, fresh: bool = False) -> list[BranchPoint]:
+def usable_points(tree: RolloutTree) -> list[BranchPoint]:
     """Branch points that still have a group of at least two; siblings may have been lost."""
-    return [point for point in tree.branch_points if len(members(point, fresh)) >= 2]
+    return [point for point in tree.branch_points if len(point.members) >= 2]
 
 
-def members(point: BranchPoint, fresh: bool = False) -> list[int]:
-    """Branches of the point's group: with fresh siblings the branch it lies on is left out."""
-    return point.siblings if fresh else point.members
-
-
-def groups_at(points: Iterable[BranchPoint], fresh: bool = False) -> dict[Step, list[int]]:
+def groups_at(points: Iterable[BranchPoint]) -> dict[Step, list[int]]:
     """The group at each decision (branch, depth) with a branch point; two points at one make one group."""
     groups: dict[Step, list[int]] = {}
     for point in points:
         group = groups.setdefault((point.branch, point.depth), [])
-        group += [branch for branch in members(point, fresh) if branch not in group]
+        group += [branch for branch in point.members if branch not in group]
     return groups
 
 

@@ -40,8 +40,8 @@ class TreeValues:
     def __init__(self, tree: RolloutTree, options: CreditOptions) -> None:
         self.tree = tree
         self.gamma = options.gamma
-        points = [p for p in group.usable_points(tree, options.fresh_siblings) if p.scheduled]
-        self.groups = group.groups_at(points, options.fresh_siblings)
+        points = [p for p in group.usable_points(tree) if p.scheduled]
+        self.groups = group.groups_at(points)
         self.group_of = group.membership(self.groups)
         self.extras = {s for p in tree.branch_points if not p.scheduled for s in p.siblings}
         self.roots = [i for i, branch in enumerate(tree.branches) if branch.fork == 0]

@@ -54,7 +54,7 @@ def trees(mdp: TinyMDP, schedule: Schedule, fill: bool = False, task_id: str = "
             tree = RolloutTree(task_id, branches=[Branch(decisions=branch)])
             total = probability
             for (depth, _), (siblings, p) in zip(groups, choice):
-                add_siblings(tree, mdp, depth, siblings)
+                add_siblings(tree, mdp, depth, siblings, options.fresh_siblings)
                 total *= p
             yield tree, total
 
@@ -108,13 +108,15 @@ def multisets(outcomes: list[tuple[Steps, Fraction]], size: int) -> Iterator[tup
         yield [outcomes[index][0] for index in indices], ways * probability
 
 
-def add_siblings(tree: RolloutTree, mdp: TinyMDP, depth: int | None, siblings: list[Steps]) -> None:
+def add_siblings(
+    tree: RolloutTree, mdp: TinyMDP, depth: int | None, siblings: list[Steps], fresh: bool
+) -> None:
     """Fork the backbone at `depth`; None: extra backbones."""
     indices = []
     for steps in siblings:
         indices.append(tree.add_fork(0, depth or 0))
         tree.branches[indices[-1]].decisions = decisions(mdp, steps)
-    tree.branch_points.append(BranchPoint(0, depth or 0, indices, scheduled=depth is not None))
+    tree.branch_points.append(BranchPoint(0, depth or 0, indices, scheduled=depth is not None, fresh=fresh))
 
 
 def steps_of(tree: RolloutTree) -> Iterator[tuple[int, int, State, str]]:

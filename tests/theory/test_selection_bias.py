@@ -60,7 +60,7 @@ def test_a_threshold_on_the_way_keeps_it(three_steps):
 
 def test_fresh_siblings_mend_eq_4_at_the_branch_point(three_steps):
     chosen = schedule("entropy", 2, fresh_siblings=True)
-    found = expected_gradient(three_steps, trees(three_steps, chosen), paper(fresh_siblings=True))
+    found = expected_gradient(three_steps, trees(three_steps, chosen), paper())
     target = three_steps.policy_gradient(ONE)
     # the root is chosen with probability 7/10; state "1" whenever a backbone comes there
     assert found[((), ""), "1"] == F(7, 10) * target[((), ""), "1"]

@@ -140,6 +140,6 @@ def test_pair_weights_count_each_depth_once_for_every_branch_alive_there():
 def test_with_a_post_hoc_schedule_it_is_biased_and_fresh_siblings_do_not_mend_it(fresh):
     mdp = selection_example()
     schedule = make_schedule("entropy", ScheduleOptions(1, 2, spacing=0, fresh_siblings=fresh))
-    options = CreditOptions(gamma=GAMMA, weight="split", allow_biased=True, fresh_siblings=fresh)
+    options = CreditOptions(gamma=GAMMA, weight="split", allow_biased=True)
     credit = tree_credit(make_credit("bpo-corrected", options), BASELINE)
     assert expected_gradient(mdp, trees(mdp, schedule), credit) != mdp.policy_gradient(GAMMA)

@@ -38,11 +38,6 @@ def check_combination(credit: Credit, schedule: Schedule) -> None:
             f"schedule {schedule.name} is predictable, so the backbone is as good a sibling as a fresh one: "
             f"fresh_siblings is for post-hoc schedules"
         )
-    if options.fresh_siblings != credit.options.fresh_siblings:
-        raise ValueError(
-            f"fresh_siblings is {options.fresh_siblings} for the schedule and "
-            f"{credit.options.fresh_siblings} for the credit: set both alike"
-        )
     if credit.needs_predictable and not schedule.predictable and not credit.options.allow_biased:
         raise ValueError(
             f"credit {credit.name} is biased with the post-hoc schedule {schedule.name}, which knows how the "

@@ -297,7 +297,6 @@ def test_sound_combinations_pass(credit, name, options):
         ("bpo", "entropy-threshold", {"measure": "mean"}, "looks at the sampled action"),
         ("bpo", "equal", {"horizon": 9, "exclude_last": True}, "which decision is the last"),
         ("bpo", "hazard", {"fresh_siblings": True}, "as good a sibling"),
-        ("bpo", "entropy", {"fresh_siblings": True}, "set both alike"),
         ("bpo", "entropy", {"branch_points": 0}, "set M >= 1"),
         ("rloo", "root", {"branch_points": 0}, "set M >= 1"),
         ("rloo", "entropy", {}, "use the schedule root"),

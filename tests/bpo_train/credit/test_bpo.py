@@ -109,14 +109,16 @@ def test_extra_backbones_are_siblings_at_the_root(grow):
 
 def test_fresh_siblings_leave_the_backbone_out(grow):
     tree = grow([F(0), F(7)], {1: [[F(1)], [F(0)]]})
-    credit = credit_of(tree, fresh_siblings=True, weight="split")
+    tree.branch_points[0].fresh = True
+    credit = credit_of(tree, weight="split")
     assert credit.advantages == [[0, 0], [1], [-1]]
     assert credit.weights == [[1, 1], [1 / 2], [1 / 2]]
 
 
 def test_a_fork_that_lost_its_group_earns_nothing(grow):
     tree = grow([F(0), F(7)], {1: [[F(1)]]})
-    assert credit_of(tree, fresh_siblings=True).advantages == [[0, 0], [0]]
+    tree.branch_points[0].fresh = True
+    assert credit_of(tree).advantages == [[0, 0], [0]]
 
 
 def test_a_tree_without_branch_points_earns_nothing(grow):

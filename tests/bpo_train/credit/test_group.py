@@ -66,7 +66,8 @@ def test_a_point_that_lost_its_siblings_is_ignored(grow):
 def test_a_point_with_one_fresh_sibling_left_is_ignored(grow):
     tree = grow([0.0, 1.0], {1: [[0.5]]})
     assert usable_points(tree) != []
-    assert usable_points(tree, fresh=True) == []
+    tree.branch_points[0].fresh = True
+    assert usable_points(tree) == []
 
 
 def test_scheduled_siblings_and_extra_backbones_are_one_group_at_the_root(grow):
