@@ -203,7 +203,7 @@ def _fill(template: str, observation: str, info: Mapping[str, Any]) -> str:
     }
     try:
         return template.format_map(fields)
-    except KeyError as error:
+    except (KeyError, AttributeError) as error:
         raise ValueError(
             f"template {template!r} uses the unknown field {error}; known: {sorted(fields)}"
         ) from error

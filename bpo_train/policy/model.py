@@ -64,7 +64,7 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
             dtype=DTYPES[dtype],
             attn_implementation="sdpa",
         )
-    except OSError as error:  # no such model, no network, a missing file
+    except (OSError, ValueError) as error:  # no such model, no network, a foreign folder
         raise ValueError(f"cannot load the policy {name!r}: {error}") from error
     try:
         torch.nn.Module.to(model, device)
