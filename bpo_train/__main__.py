@@ -1,4 +1,4 @@
-"""Commands: ``python -m bpo_train [train | sft] [options]``; without a command, train.
+"""Commands: ``python -m bpo_train [train | sft | eval] [options]``; without a command, train.
 
 ``python -m bpo_train --resume FOLDER`` goes on with a run that was stopped or killed.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-COMMANDS = ("train", "sft")
+COMMANDS = ("train", "sft", "eval")
 STOPPED = 130  # the exit status of a run that a signal stopped
 
 
@@ -29,10 +29,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .checkpoint import CheckpointError  # torch comes with it: not for a mistyped command
 
     try:
-        return (_sft if command == "sft" else _train)(args)()
+        run = {"train": _train, "sft": _sft, "eval": _eval}[command](args)
     except (ValueError, FileExistsError, FileNotFoundError) as error:
         return _fail(str(error))
     except CheckpointError as error:
+        return _fail(str(error), status=1)
+    try:
+        return run()
+    except FileExistsError as error:
+        return _fail(str(error))
+    except CheckpointError as error:  # other errors are faults of the program: let them show where they are
         return _fail(str(error), status=1)
 
 
@@ -68,6 +74,23 @@ def _sft(args: list[str]) -> Callable[[], int]:
         return 0
 
     return make
+
+
+def _eval(args: list[str]) -> Callable[[], int]:
+    from .config import parse
+    from .examine import examine
+    from .manifest import write_json
+
+    config = parse(args, "python -m bpo_train eval")
+    if config.run.output is not None and config.run.output.exists():
+        raise FileExistsError(f"{config.run.output} exists; choose another --output, or remove it")
+    console = Console()
+    result = examine(config, console)
+    if config.run.output is not None:
+        config.run.output.parent.mkdir(parents=True, exist_ok=True)
+        write_json(config.run.output, result)
+        console.print(f"result written to {config.run.output}", highlight=False)
+    return lambda: 0
 
 
 def _fail(message: str, status: int = 2) -> int:

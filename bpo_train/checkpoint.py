@@ -6,7 +6,6 @@ It lists the sha256 of its files: a damaged one is refused instead of continued 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 
 import torch
 
+from .files import sha256
 from .policy import Policy
 
 FORMAT = 1
@@ -45,7 +45,7 @@ def save_checkpoint(
         shutil.rmtree(draft, ignore_errors=True)
         policy.save(draft)
         torch.save(dict(tensors), draft / _TENSORS)
-        sums = {path.name: _sha256(path) for path in sorted(draft.iterdir())}
+        sums = {path.name: sha256(path) for path in sorted(draft.iterdir())}
         (draft / _STATE).write_text(json.dumps({"format": FORMAT, "files": sums, **state}))
     except (OSError, RuntimeError) as error:  # torch and safetensors report a full disk as a RuntimeError
         shutil.rmtree(draft, ignore_errors=True)
@@ -85,18 +85,10 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise CheckpointError(f"{folder} is of checkpoint format {form!r}; this version reads {FORMAT}")
     for name, expected in sums.items():
         path = folder / name
-        if not path.is_file() or _sha256(path) != expected:
+        if not path.is_file() or sha256(path) != expected:
             raise CheckpointError(f"{path} is missing or damaged: its sha256 is not the one written with it")
     return state, torch.load(folder / _TENSORS, weights_only=True)
 
 
 def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(f"{folder.name}.{suffix}")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()

@@ -89,7 +89,7 @@ class RunConfig:
     Attributes:
         model: Hugging Face folder or hub id; "asset:NAME" for a policy that ships with the project.
         seed: of everything random.
-        output: run folder; a new one under runs/ if not given.
+        output: run folder (`eval`: result file); a new one under runs/ if not given.
         prompts: trees a batch (one prompt each).
         eval_tasks: held-out tasks to evaluate on, before and after; 0 for no evaluation.
         eval_every: updates between evaluations in between; 0 for none.
@@ -179,6 +179,21 @@ class MethodConfig:
 
 
 @dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation (`eval`).
+
+    Attributes:
+        policy: who acts: the "model", the configured "expert", or a "human" at the keyboard.
+        modes: how the model acts: "sampled", "greedy" or both.
+        compare: result file of an earlier `eval` on the same tasks; differences are paired by task.
+    """
+
+    policy: Literal["model", "expert", "human"] = "model"
+    modes: tuple[Literal["sampled", "greedy"], ...] = ("sampled", "greedy")
+    compare: Path | None = None
+
+
+@dataclass(frozen=True)
 class ImitationConfig:
     """Imitation (`sft`, `--from-scratch`).
 
@@ -221,6 +236,7 @@ class Config:
     format: FormatOptions = field(default_factory=FormatOptions)
     tiny: TinyModel = field(default_factory=TinyModel)
     imitation: ImitationConfig = field(default_factory=ImitationConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON-ready data, by group."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from wrappers import SnapshotEnv
 
 from .collect.collector import Collector, GrowthOptions
 from .collect.environment import Task
@@ -64,6 +66,25 @@ class Evaluation:
         }
 
 
+Actor = Callable[[SnapshotEnv, str, Mapping[str, Any]], str]
+"""A policy that is no language model: environment, observation and info in, action out."""
+
+
+def play_actor(env: SnapshotEnv, actor: Actor, tasks: Sequence[Task]) -> Outcomes:
+    """One episode of each task, played by a script or a person."""
+    won, score, decisions = [], [], []
+    for task in tasks:
+        text, info = env.reset(**task.reset_arguments())
+        steps, done = 0, False
+        while not done:
+            text, _, terminated, truncated, info = env.step(actor(env, text, info))
+            steps, done = steps + 1, terminated or truncated
+        won.append(bool(info.get("won", False)))
+        score.append(float(info.get("score", 0.0)))
+        decisions.append(steps)
+    return Outcomes(tuple(won), tuple(score), tuple(decisions))
+
+
 def play(
     engine: Engine,
     pool: Pool,
@@ -98,20 +119,26 @@ def evaluate(
     return Evaluation(*(play(engine, pool, format, mode, options, tasks, seed) for mode in modes))
 
 
-def paired_difference(before: Sequence[float], after: Sequence[float]) -> dict[str, float]:
-    """Mean of after - before with its 95 % interval, from the spread of the paired differences.
+def mean_interval(values: Sequence[float]) -> dict[str, float]:
+    """Mean with its 95 % interval, the normal one: mean +- 1.96 s / sqrt(n), for samples of dozens and more.
 
-    The interval is the normal one, mean +- 1.96 s / sqrt(n): fit for the hundreds of tasks of an evaluation.
+    Raises:
+        ValueError: fewer than two values.
+    """
+    if len(values) < 2:
+        raise ValueError(f"an interval needs at least 2 values, given {len(values)}")
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    half = 1.96 * math.sqrt(variance / len(values))
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def paired_difference(before: Sequence[float], after: Sequence[float]) -> dict[str, float]:
+    """Mean of after - before over pairs of outcomes of the same task, with its 95 % interval.
 
     Raises:
         ValueError: unequal lengths, or fewer than two pairs.
     """
-    if len(before) != len(after) or len(before) < 2:
-        raise ValueError(
-            f"pairs of {len(before)} and {len(after)} outcomes; expected equal numbers, at least 2"
-        )
-    differences = [float(b) - float(a) for a, b in zip(before, after)]
-    mean = sum(differences) / len(differences)
-    variance = sum((d - mean) ** 2 for d in differences) / (len(differences) - 1)
-    half = 1.96 * math.sqrt(variance / len(differences))
-    return {"mean": mean, "low": mean - half, "high": mean + half}
+    if len(before) != len(after):
+        raise ValueError(f"pairs need equal numbers of outcomes, given {len(before)} and {len(after)}")
+    return mean_interval([float(b) - float(a) for a, b in zip(before, after)])

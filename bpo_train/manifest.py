@@ -62,10 +62,7 @@ class RunFolder:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replace a JSON file in one step."""
-        target = self.path / name
-        draft = target.with_suffix(".partial")
-        draft.write_text(json.dumps(content, indent=2) + "\n")
-        draft.replace(target)
+        write_json(self.path / name, content)
 
     def read_json(self, name: str) -> Any:
         """Read a file that `write_json` wrote.
@@ -103,6 +100,13 @@ class RunFolder:
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+def write_json(target: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file, or replace it, in one step."""
+    draft = target.with_suffix(".partial")
+    draft.write_text(json.dumps(content, indent=2) + "\n")
+    draft.replace(target)
 
 
 def _update_of(line: str) -> float:

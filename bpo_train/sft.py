@@ -50,8 +50,8 @@ class Stage:
         steps: optimiser steps.
         rows: "copy" (random tokens to repeat), "first" (up to the first action), "episodes".
         batch: rows a step.
-        learning_rate: peak; it warms up over 30 steps and falls along a half cosine to a twentieth of the
-            peak.
+        learning_rate: peak, reached after 30 steps; it falls along a half cosine.
+        final_rate: where it ends, as a share of the peak.
         episodes: expert episodes to draw from.
         expert: keyword arguments that override the recipe's for this stage.
         observation_weight: weight of the loss on observation tokens; action tokens weigh 1.

@@ -15,8 +15,6 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from bpo_envs.assets import asset
-
 from . import methods
 from .checkpoint import CheckpointError, find_checkpoint, load_checkpoint, save_checkpoint
 from .collect.collector import Collector, GrowthOptions
@@ -36,17 +34,6 @@ from .signals import StopSignals
 
 TRAINING = 0x7EE5
 """First number of all random keys of training."""
-
-
-def load_model(name: str, config: Config) -> Policy:
-    """The policy called `name`: "asset:FOLDER" for one that ships, else a folder or a hub id."""
-    if not name:
-        raise ValueError(
-            "no model: give --model FOLDER (or a hub id), or --from-scratch to make one by imitation"
-        )
-    kind, _, rest = name.partition(":")
-    source = str(asset(*rest.split("/"))) if kind == "asset" else name
-    return load_policy(source, config.format, config.run.dtype, config.run.device)
 
 
 class Trainer:
@@ -116,17 +103,18 @@ class Trainer:
         config = self.config
         if config.run.from_scratch:
             start = (
-                load_model(str(resume / "start"), config)
-                if resume
-                else imitation_policy(config, self.console)
+                self._load_model(str(resume / "start")) if resume else imitation_policy(config, self.console)
             )
         else:
-            start = load_model(config.run.model, config)
-        policy = start if checkpoint is None else load_model(str(checkpoint), config)
+            start = self._load_model(config.run.model)
+        policy = start if checkpoint is None else self._load_model(str(checkpoint))
         if not config.learn.kl_weight:
             return policy, None
         reference = start.model if policy is not start else copy.deepcopy(start.model)
         return policy, reference.requires_grad_(False)
+
+    def _load_model(self, name: str) -> Policy:
+        return load_policy(name, self.config.format, self.config.run.dtype, self.config.run.device)
 
     def run(self) -> dict[str, Any]:
         """Train to the end, evaluate, write the run folder; the summary, or {} if a signal stopped it."""
@@ -215,7 +203,9 @@ class Trainer:
             "snapshot_seconds": pool.snapshot_seconds,
             "restore_seconds": pool.restore_seconds,
             "peak_live_snapshots": pool.peak_live_snapshots,
+            "peak_snapshot_bytes": pool.peak_snapshot_bytes,
             "live_snapshots": self.train_pool.live_snapshots,
+            "snapshot_bytes": self.train_pool.snapshot_bytes,
             "collect_seconds": collected - begin,
             "learn_seconds": end - collected,
             "tokens_per_second": metrics["generated_tokens"] / (end - begin),

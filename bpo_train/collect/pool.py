@@ -31,7 +31,7 @@ class Observation:
 
 @dataclass
 class PoolMeters:
-    """Counters of a pool since the last `take`; times in seconds, summed over environments."""
+    """Counters of a pool since the trainer last set them anew; times in seconds, summed over environments."""
 
     steps: int = 0
     step_seconds: float = 0.0
@@ -41,6 +41,7 @@ class PoolMeters:
     restores: int = 0
     restore_seconds: float = 0.0
     peak_live_snapshots: int = 0
+    peak_snapshot_bytes: int = 0
 
 
 class Pool(Protocol):
@@ -51,6 +52,11 @@ class Pool(Protocol):
     @property
     def live_snapshots(self) -> int:
         """Snapshots that have not been dropped."""
+        ...
+
+    @property
+    def snapshot_bytes(self) -> int:
+        """Their size, serialised; snapshots that exist in memory only count 0."""
         ...
 
     def reset(self, tasks: Sequence[Task]) -> list[tuple[int, Observation]]:
@@ -91,6 +97,8 @@ class InProcessPool:
     _envs: list[SnapshotEnv] = field(default_factory=list)
     _free: list[int] = field(default_factory=list)
     _snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
+    snapshot_bytes: int = 0
     _next_handle: int = 0
 
     @property
@@ -120,10 +128,14 @@ class InProcessPool:
     def snapshot(self, slot: int) -> int:
         begin = time.perf_counter()
         handle, self._next_handle = self._next_handle, self._next_handle + 1
-        self._snapshots[handle] = self._envs[slot].snapshot()
+        snapshot = self._envs[slot].snapshot()
         self.meters.snapshots += 1
         self.meters.snapshot_seconds += time.perf_counter() - begin
+        self._snapshots[handle] = snapshot
+        self._sizes[handle] = 0 if snapshot.capability == "memory" else snapshot.size
+        self.snapshot_bytes += self._sizes[handle]
         self.meters.peak_live_snapshots = max(self.meters.peak_live_snapshots, self.live_snapshots)
+        self.meters.peak_snapshot_bytes = max(self.meters.peak_snapshot_bytes, self.snapshot_bytes)
         return handle
 
     def restore(self, handles: Sequence[int]) -> list[tuple[int, Observation]]:
@@ -138,6 +150,7 @@ class InProcessPool:
         return started
 
     def drop(self, handle: int) -> None:
+        self.snapshot_bytes -= self._sizes.pop(handle)
         self._snapshots.pop(handle).close()
 
     def release(self, slot: int) -> None:

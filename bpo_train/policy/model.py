@@ -18,6 +18,8 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from bpo_envs.assets import asset
+
 from .format import FormatOptions, PromptFormat, make_format
 
 logging.disable_progress_bar()  # a policy loads in a second; progress is shown by the run
@@ -40,14 +42,23 @@ class Policy:
 
 
 def load_policy(name: str, options: FormatOptions, dtype: str = "float32", device: str = "cpu") -> Policy:
-    """Load a model by folder or hub id, safetensors only, never remote code.
+    """Load a model by folder, by hub id, or by "asset:FOLDER" for one that ships.
+
+    Weights are read from safetensors only, and no remote code runs.
 
     Raises:
-        ValueError: an unknown dtype or device, a folder without weights in safetensors, or one that cannot be
-        read.
+        ValueError: no name, an unknown dtype or device, a folder without weights in safetensors, or one that
+        cannot be read.
     """
     if dtype not in DTYPES:
         raise ValueError(f"unknown dtype {dtype!r}; expected one of {sorted(DTYPES)}")
+    if not name:
+        raise ValueError(
+            "no model is named: give a folder, a hub id (owner/name), or asset:FOLDER for one that ships"
+        )
+    kind, _, rest = name.partition(":")
+    if kind == "asset":
+        name = str(asset(*rest.split("/")))
     folder = Path(name)
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
         raise ValueError(
