@@ -241,7 +241,6 @@ class Config:
     def to_plain(self) -> dict[str, Any]:
         """As JSON-ready data, by group."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
-        del plain["credit"]["fresh_siblings"]  # no option: the credit follows the schedule
         return plain
 
 

@@ -30,8 +30,8 @@ def examine(config: Config, console: Console) -> dict[str, Any]:
     """Evaluate as configured.
 
     Returns:
-        The result as it is written: what was asked, and for every mode the outcomes by task, with 95 % intervals
-        and, where `compare` is given, paired differences.
+        The result as it is written: what was asked, and for every mode the outcomes by task, with 95 %
+        intervals and, where `compare` is given, paired differences.
 
     Raises:
         ValueError: more tasks than the split has, no expert, or an incomparable `compare`.

@@ -97,6 +97,11 @@ class RunFolder:
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, update)
 
+    def metrics(self) -> list[dict[str, float]]:
+        """All records of `log` so far, in order."""
+        path = self.path / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()

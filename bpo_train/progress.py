@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -65,6 +65,52 @@ class Display:
     def note(self, text: str) -> None:
         """Print a line above the bar."""
         self.console.print(text, soft_wrap=True, highlight=False)
+
+
+_STAGES = {
+    "generate_seconds": "generating",
+    "environment_seconds": "environment steps",
+    "snapshot_seconds": "snapshots",
+    "restore_seconds": "restores",
+    "credit_seconds": "credit",
+    "learn_seconds": "learning",
+}
+_COUNTS = {
+    "returns": "realised returns",
+    "generated_tokens": "generated tokens",
+    "stored_tokens": "tokens, each stored once",
+    "row_tokens": "tokens as rows",
+    "environment_steps": "environment steps",
+    "snapshots": "snapshots taken",
+    "restores": "restores",
+}
+_PEAKS = {
+    "peak_live_snapshots": "live snapshots, peak",
+    "peak_snapshot_bytes": "their bytes, peak",
+    "live_snapshots": "live snapshots after an update, peak",
+}
+
+
+def accounts_table(records: Sequence[Mapping[str, float]]) -> Table:
+    """What the updates of a run cost, from their records: sums, peaks, and each stage's share of the time."""
+    updates = [record for record in records if "returns" in record]
+    table = Table(title=f"{len(updates)} updates")
+    table.add_column("")
+    table.add_column("in all", justify="right")
+    table.add_column("an update", justify="right")
+    for name, label in _COUNTS.items():
+        total = sum(record[name] for record in updates)
+        table.add_row(label, f"{total:,.0f}", f"{total / max(1, len(updates)):,.0f}")
+    for name, label in _PEAKS.items():
+        table.add_row(label, f"{max((record[name] for record in updates), default=0):,.0f}", "")
+    seconds = sum(record["seconds"] for record in updates)
+    stages = {label: sum(record[name] for record in updates) for name, label in _STAGES.items()}
+    stages["other"] = seconds - sum(stages.values())
+    table.add_section()
+    table.add_row("seconds", f"{seconds:,.1f}", f"{seconds / max(1, len(updates)):,.2f}")
+    for label, spent in stages.items():
+        table.add_row(f"  {label}", f"{spent:,.1f}", f"{spent / max(seconds, 1e-9):.1%}")
+    return table
 
 
 def summary_table(summary: Mapping[str, Mapping[str, float]]) -> Table:

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from . import methods
 from .checkpoint import CheckpointError, find_checkpoint, load_checkpoint, save_checkpoint
-from .collect.collector import Collector, GrowthOptions
+from .collect.collector import Collector, CollectorMeters, GrowthOptions
 from .collect.environment import Task, Tasks, make_environment, tasks_of
 from .collect.pool import InProcessPool, PoolMeters
 from .config import Config
@@ -29,7 +29,7 @@ from .learn import Learner
 from .manifest import RunFolder, machine
 from .meters import batch_metrics
 from .policy import Policy, load_policy
-from .progress import Display, summary_table
+from .progress import Display, accounts_table, summary_table
 from .signals import StopSignals
 
 TRAINING = 0x7EE5
@@ -148,6 +148,7 @@ class Trainer:
         self._close()
         if "difference" in summary:
             self.console.print(summary_table(summary))
+        self.console.print(accounts_table(self.folder.metrics()))
         self.console.print(
             f"{summary['seconds']:.0f} s in all; run folder: {self.folder.path}", highlight=False
         )
@@ -186,12 +187,13 @@ class Trainer:
     def update(self) -> dict[str, float]:
         """Collect a batch, credit it, update once; returns metrics."""
         begin = time.perf_counter()
-        self.train_pool.meters = PoolMeters()
+        self.train_pool.meters, self.collector.meters = PoolMeters(), CollectorMeters()
         key = (TRAINING, self.config.run.seed, self.learner.updates)
         trees = self.collector.collect(self.next_tasks(), key)
         collected = time.perf_counter()
         credits = self.credit(trees)
         self.schedule.observe(trees)
+        credited = time.perf_counter()
         learned = self.learner.update(trees, credits, self.generator)
         self.engine.refresh(self.learner.updates)
         end = time.perf_counter()
@@ -200,14 +202,19 @@ class Trainer:
         return metrics | {
             "environment_steps": pool.steps,
             "snapshots": pool.snapshots,
+            "restores": pool.restores,
+            "generate_seconds": self.collector.meters.generate_seconds,
+            "environment_seconds": pool.step_seconds,
             "snapshot_seconds": pool.snapshot_seconds,
             "restore_seconds": pool.restore_seconds,
+            "collect_seconds": collected - begin,
+            "credit_seconds": credited - collected,
+            "learn_seconds": end - credited,
+            "seconds": end - begin,
             "peak_live_snapshots": pool.peak_live_snapshots,
             "peak_snapshot_bytes": pool.peak_snapshot_bytes,
             "live_snapshots": self.train_pool.live_snapshots,
             "snapshot_bytes": self.train_pool.snapshot_bytes,
-            "collect_seconds": collected - begin,
-            "learn_seconds": end - collected,
             "tokens_per_second": metrics["generated_tokens"] / (end - begin),
         }
 

@@ -42,7 +42,6 @@ class CollectorMeters:
     """Work of one collection."""
 
     generate_seconds: float = 0.0
-    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -112,7 +111,6 @@ class Collector:
 
         `key` and a tree's position in `tasks` determine all of that tree's random numbers.
         """
-        begin = time.perf_counter()
         growths = [
             _Growth(RolloutTree(task.id, weight_version=self._engine.version), task, (*key, number))
             for number, task in enumerate(tasks)
@@ -120,7 +118,6 @@ class Collector:
         live = [self._start(growth, 0, *started) for growth, started in zip(growths, self._pool.reset(tasks))]
         while live:
             live = self._round(live)
-        self.meters.seconds += time.perf_counter() - begin
         return [growth.tree for growth in growths]
 
     def _start(self, growth: _Growth, branch: int, slot: int, seen: Observation) -> _Live:
