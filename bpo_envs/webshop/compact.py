@@ -22,9 +22,11 @@ import re
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.utils import RecordConstructorArgs
 
 from bpo_envs.text import Text
 from bpo_envs.webshop.env import WebShopEnv
+from bpo_envs.webshop.queries import searches
 from bpo_envs.webshop.session import ITEM, RESULTS, SUB, clickables, parse_action
 
 SHOWN = 6
@@ -38,7 +40,7 @@ _DOLLARS = re.compile(r"\$([\d,]+\.\d+)")
 _BUTTONS = {"buy": "buy now", "back": "< prev", "next": "next >"}
 
 
-class CompactView(gym.Wrapper[str, str, str, str]):
+class CompactView(gym.Wrapper[str, str, str, str], RecordConstructorArgs):
     """Shows `WebShopEnv` in short.
 
     Actions: ``search WORDS``, ``open N`` (the N-th product listed), ``pick VALUE`` (of an option), ``back``,
@@ -49,7 +51,8 @@ class CompactView(gym.Wrapper[str, str, str, str]):
     def __init__(self, env: gym.Env[str, str]) -> None:
         if not isinstance(env.unwrapped, WebShopEnv):
             raise TypeError(f"CompactView shows bpo/WebShop-v0; given: {env.unwrapped!r}")
-        super().__init__(env)
+        RecordConstructorArgs.__init__(self)  # so that Gymnasium can make it again from its spec
+        gym.Wrapper.__init__(self, env)
         self.observation_space = Text(2**13)
         self.action_space = Text(2**12)
 
@@ -137,7 +140,8 @@ class CompactView(gym.Wrapper[str, str, str, str]):
         understood = info["admissible_actions"]
         if kind == RESULTS:
             opened = [f"open {n}" for n in range(1, len(self._listed()) + 1)]
-            return [*opened, "next", *(["back"] if "click[< prev]" in understood else [])]
+            turns = ["next", *(["back"] if "click[< prev]" in understood else [])]
+            return [*opened, *turns] if opened else [*_searches(info), *turns]
         if kind == ITEM:
             product = self.shop.product
             groups = product.options.values() if product else ()
@@ -145,4 +149,8 @@ class CompactView(gym.Wrapper[str, str, str, str]):
             return ["buy", "back", *(f"pick {value}" for value in picks)]
         if kind == SUB:  # an option that is called like one of the item's other pages leads there
             return ["back"]
-        return [f"search {query[7:-1]}" for query in understood if query.startswith("search[")]
+        return [] if self.shop.session.done else _searches(info)
+
+
+def _searches(info: dict[str, Any]) -> list[str]:
+    return [f"search {query[len('search[') : -1]}" for query in searches(info["instruction"])]
