@@ -17,11 +17,11 @@ def decision(context: list[int], action: list[int], text: str = "", reward: floa
 def tree() -> RolloutTree:
     """A backbone, a sibling at 1, a fork of that one at 2, one at its own first decision, an extra backbone:
 
-        backbone  [1 2 | 10] [3 | 11] [4 | 12]
-        branch 1             [  | 20] [5 | 21] [6 | 22]
-        branch 2                      [  | 30]
-        branch 3             [  | 40 41]
-        branch 4  [    | 50]
+    backbone  [1 2 | 10] [3 | 11] [4 | 12]
+    branch 1             [  | 20] [5 | 21] [6 | 22]
+    branch 2                      [  | 30]
+    branch 3             [  | 40 41]
+    branch 4  [    | 50]
     """
     tree = RolloutTree("task")
     tree.backbone.decisions = [

@@ -92,10 +92,16 @@ class DecisionView:
 
 
 class Schedule:
-    """Base of all schedules. `predictable` says which of the two kinds below it is."""
+    """Base of all schedules.
+
+    Attributes:
+        predictable: which of the two kinds below it is.
+        reads_entropy: whether the option `measure` matters to it.
+    """
 
     name: str
     predictable: bool
+    reads_entropy = False
 
     def __init__(self, options: ScheduleOptions) -> None:
         self.options = options

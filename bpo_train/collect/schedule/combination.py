@@ -23,7 +23,7 @@ def check_combination(credit: Credit, schedule: Schedule) -> None:
             f"credit {credit.name} compares rollouts that share only the prompt, but the schedule is "
             f"{schedule.name}: use the schedule root with M = 1 and K = N"
         )
-    if schedule.predictable and options.measure in SAMPLED_ACTION_MEASURES:
+    if schedule.predictable and schedule.reads_entropy and options.measure in SAMPLED_ACTION_MEASURES:
         raise ValueError(
             f"entropy measure {options.measure!r} looks at the sampled action, but schedule {schedule.name} "
             f"decides before it is drawn: use the measure 'first'"

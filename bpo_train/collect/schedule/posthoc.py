@@ -13,6 +13,8 @@ from bpo_train.tree import Branch
 class TopEntropy(PostHocSchedule):
     """The paper's: the M decisions of highest H_t. Of equal ones the earlier is taken."""
 
+    reads_entropy = True
+
     def rank(self, backbone: Branch, count: int, rng: np.random.Generator) -> list[int]:
         entropies = [decision_entropy(d, self.options.measure) for d in backbone.decisions[:count]]
         return sorted(range(count), key=lambda depth: -entropies[depth])
@@ -21,6 +23,8 @@ class TopEntropy(PostHocSchedule):
 @register("lowest-entropy")
 class LowestEntropy(PostHocSchedule):
     """The paper's control: the M decisions of lowest H_t. Of equal ones the earlier is taken."""
+
+    reads_entropy = True
 
     def rank(self, backbone: Branch, count: int, rng: np.random.Generator) -> list[int]:
         entropies = [decision_entropy(d, self.options.measure) for d in backbone.decisions[:count]]

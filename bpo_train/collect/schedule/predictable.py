@@ -30,6 +30,8 @@ class EntropyThreshold(PredictableSchedule):
     far enough apart are taken.
     """
 
+    reads_entropy = True
+
     def __init__(self, options: ScheduleOptions) -> None:
         super().__init__(options)
         self.entropies: deque[float] = deque(maxlen=WINDOW)
