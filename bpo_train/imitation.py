@@ -18,13 +18,15 @@ def imitation_policy(config: Config, console: Console) -> Policy:
     """A policy that imitates the configured expert on the training split.
 
     Raises:
-        ValueError: no expert or no stages are configured.
+        ValueError: no expert is configured, or no stages with its episodes.
     """
     stages = config.imitation.curriculum()
     if not config.environment.expert:
         raise ValueError(
             "imitation needs an `expert`, a scripted policy by import path; name a recipe that has one"
         )
+    if all(stage.rows == "copy" for stage in stages):
+        raise ValueError("no stage has the expert's episodes; add one with rows: first or rows: episodes")
     make_expert = load_object(config.environment.expert)
     env = make_environment(config.environment.options(config.environment.train_split))
     tasks = tasks_of(env).tasks
