@@ -18,7 +18,12 @@ __all__ = ["ENV_IDS"]
 _SNAPSHOT = WrapperSpec(name="SnapshotEnv", entry_point="wrappers.snapshot_env:SnapshotEnv", kwargs={})
 
 # id -> entry point and step limit
-_SUITE = {"bpo/WebShop-v0": ("bpo_envs.webshop.env:WebShopEnv", 50)}
+_SUITE = {
+    "bpo/WebShop-v0": ("bpo_envs.webshop.env:WebShopEnv", 50),
+    "bpo/ToyMDP-v0": ("bpo_envs.toy.process:ToyMDPEnv", 200),
+    "bpo/KeyCorridor-v0": ("bpo_envs.toy.keycorridor:KeyCorridorEnv", 100),
+    "bpo/FrozenLakeText-v0": ("bpo_envs.toy.frozenlake:FrozenLakeTextEnv", 100),
+}
 
 ENV_IDS = tuple(_SUITE)
 """The ids of the suite."""
