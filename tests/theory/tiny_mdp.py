@@ -1,23 +1,39 @@
-"""Decision processes small enough to sum over every episode, in exact fractions.
+"""Policies over tokens on decision processes small enough to sum over every episode, in exact fractions.
 
-A state is the tuple of actions taken so far, an action a string of one-character tokens. The policy is a
-softmax over the next token at each *node* (state, tokens so far), given by its probabilities; a pair of node
-and token is one parameter (a logit). An action is complete where the policy has no node for one more token,
-an episode is over where it has none for a first one.
+A process is a tree: a state is the tuple of actions taken so far, an action a string of one-character tokens.
+Its table of transitions, values and visits are the product's (`bpo_envs.toy`); what is added here is the
+policy, a softmax over the next token at each *node* (state, tokens so far), given by its probabilities. A
+pair of node and token is one parameter (a logit). An action is complete where the policy has no node for one
+more token, an episode is over where it has none for a first one.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
+
+from bpo_envs.toy import exact
+from bpo_envs.toy.mdp import MDP, Outcome
 
 State = tuple[str, ...]
 Node = tuple[State, str]
 Gradient = dict[tuple[Node, str], Fraction]
 """Derivative by the logit of each token at each node; absent means 0."""
+
+
+def name(state: State) -> str:
+    """What the product's table calls a state."""
+    return " ".join(("start", *state))
+
+
+def history(state_name: str) -> State:
+    """The inverse of `name`."""
+    return tuple(state_name.split()[1:])
 
 
 @dataclass(frozen=True)
@@ -33,23 +49,39 @@ class TinyMDP:
     rewards: dict[State, Fraction]
     cache: dict = field(default_factory=dict, repr=False, compare=False)
 
-    def actions(self, state: State) -> list[tuple[str, Fraction]]:
-        """All actions with their probabilities; empty at the end of an episode."""
-        if state not in self.cache:
-            self.cache[state] = (
-                list(self._extend(state, "", Fraction(1))) if (state, "") in self.policy else []
-            )
-        return self.cache[state]
+    @cached_property
+    def law(self) -> dict[str, dict[str, Fraction]]:
+        """Probabilities of whole actions by the product's name of the state."""
+        states = {state for state, prefix in self.policy if not prefix}
+        return {name(state): dict(self._extend(state, "", Fraction(1))) for state in states}
 
-    def _extend(self, state: State, prefix: str, probability: Fraction):
+    def _extend(self, state: State, prefix: str, probability: Fraction) -> Iterator[tuple[str, Fraction]]:
         if (state, prefix) not in self.policy:
             yield prefix, probability
             return
         for token, p in self.policy[state, prefix].items():
             yield from self._extend(state, prefix + token, probability * p)
 
+    @cached_property
+    def table(self) -> MDP:
+        """The process itself: every action leads to the history with it at its end."""
+        return MDP(
+            name(()),
+            {
+                state: {
+                    action: (Outcome(Fraction(1), f"{state} {action}", self.reward(history(state), action)),)
+                    for action in actions
+                }
+                for state, actions in self.law.items()
+            },
+        )
+
     def reward(self, state: State, action: str) -> Fraction:
         return self.rewards.get((*state, action), Fraction(0))
+
+    def actions(self, state: State) -> list[tuple[str, Fraction]]:
+        """All actions with their probabilities; empty at the end of an episode."""
+        return list(self.law.get(name(state), {}).items())
 
     def entropies(self, state: State, action: str) -> list[float]:
         """Entropy in nats at each token of `action`, known before that token is drawn."""
@@ -68,33 +100,29 @@ class TinyMDP:
     def episodes(self, state: State = ()) -> list[tuple[list[tuple[State, str]], Fraction]]:
         """All continuations of `state`, as steps (state, action), with their probabilities."""
         if ("episodes", state) not in self.cache:
-            found = []
-            for action, p in self.actions(state):
-                rest = (
-                    self.episodes((*state, action)) if self.actions((*state, action)) else [([], Fraction(1))]
-                )
-                found += [([(state, action), *steps], p * q) for steps, q in rest]
-            self.cache["episodes", state] = found
+            self.cache["episodes", state] = [
+                ([(history(at), action) for at, action, _ in steps], p)
+                for steps, p in exact.episodes(self.table, self.law, name(state))
+            ]
         return self.cache["episodes", state]
+
+    def _values(self, gamma: Fraction) -> exact.Values:
+        if ("values", gamma) not in self.cache:
+            self.cache["values", gamma] = exact.evaluate(self.table, self.law, gamma)
+        return self.cache["values", gamma]
 
     def q(self, state: State, action: str, gamma: Fraction) -> Fraction:
         """Q_gamma(s, a)."""
-        return self.reward(state, action) + gamma * self.value((*state, action), gamma)
+        return self._values(gamma).q[name(state)][action]
 
     def value(self, state: State, gamma: Fraction) -> Fraction:
         """V_gamma(s)."""
-        return sum((p * self.q(state, action, gamma) for action, p in self.actions(state)), Fraction(0))
+        return self._values(gamma).v[name(state)]
 
     def reach(self) -> dict[State, Fraction]:
         """Probability of coming by each state in which something is decided."""
-        found: dict[State, Fraction] = {}
-        frontier: list[tuple[State, Fraction]] = [((), Fraction(1))]
-        while frontier:
-            state, probability = frontier.pop()
-            if self.actions(state):
-                found[state] = probability
-                frontier += [((*state, action), probability * p) for action, p in self.actions(state)]
-        return found
+        visits = exact.reach(self.table, self.law)
+        return {history(state): p for state, p in visits.items() if state in self.law}
 
     def policy_gradient(self, gamma: Fraction, discount_states: bool = False) -> Gradient:
         """sum_t E[grad log pi(a_t|s_t) Q_gamma(s_t, a_t)]; with gamma^t, `discount_states`, grad E[G_0]."""
