@@ -8,8 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from .config import Config
 
 COMMANDS = ("train", "sft", "eval")
 STOPPED = 130  # the exit status of a run that a signal stopped
@@ -52,9 +56,9 @@ def _train(args: list[str]) -> Callable[[], int]:
         if len(args) > (1 if "=" in args[0] else 2):
             raise ValueError("--resume FOLDER takes no further options: a run goes on as it was configured")
         config = from_plain(RunFolder.existing(folder).read_json("manifest.json")["config"])
-        trainer = Trainer(config, resume=folder)
+        trainer = Trainer(_with_threads(config), resume=folder)
     else:
-        trainer = Trainer(parse(args, "python -m bpo_train train"))
+        trainer = Trainer(_with_threads(parse(args, "python -m bpo_train train")))
     return lambda: 0 if trainer.run() else STOPPED
 
 
@@ -62,7 +66,7 @@ def _sft(args: list[str]) -> Callable[[], int]:
     from .config import parse
     from .imitation import imitation_policy
 
-    config = parse(args, "python -m bpo_train sft")
+    config = _with_threads(parse(args, "python -m bpo_train sft"))
     folder = config.run.output or Path("runs") / "sft"
     if folder.exists():
         raise FileExistsError(f"{folder} exists; choose another --output, or remove it")
@@ -81,7 +85,7 @@ def _eval(args: list[str]) -> Callable[[], int]:
     from .examine import examine
     from .manifest import write_json
 
-    config = parse(args, "python -m bpo_train eval")
+    config = _with_threads(parse(args, "python -m bpo_train eval"))
     if config.run.output is not None and config.run.output.exists():
         raise FileExistsError(f"{config.run.output} exists; choose another --output, or remove it")
     console = Console()
@@ -91,6 +95,15 @@ def _eval(args: list[str]) -> Callable[[], int]:
         write_json(config.run.output, result)
         console.print(f"result written to {config.run.output}", highlight=False)
     return lambda: 0
+
+
+def _with_threads(config: Config) -> Config:
+    """Give torch the threads that were asked for; the configuration as it came."""
+    import torch
+
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    return config
 
 
 def _fail(message: str, status: int = 2) -> int:

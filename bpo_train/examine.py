@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -65,8 +64,6 @@ def examine(config: Config, console: Console) -> dict[str, Any]:
 
 
 def _model_outcomes(config: Config, tasks: tuple[Task, ...]) -> dict[str, Outcomes]:
-    if config.run.threads:
-        torch.set_num_threads(config.run.threads)
     policy = load_policy(config.run.model, config.format, config.run.dtype, config.run.device)
     engine = HFEngine(policy.model, config.run.engine_batch)
     r = config.rollout

@@ -55,8 +55,6 @@ class Trainer:
         self.console = console or Console()
         if resume is None:
             RunFolder.check_free(config.run.output)
-        if config.run.threads:
-            torch.set_num_threads(config.run.threads)
         m = config.method
         self.credit, self.schedule = methods.build(
             m.method, m.schedule, m.returns, config.schedule, config.credit
