@@ -51,8 +51,8 @@ def save_checkpoint(
         shutil.rmtree(draft, ignore_errors=True)
         kept = f"; the checkpoint before it is whole: {folder}" if folder.exists() else ""
         raise CheckpointError(f"cannot write the checkpoint {folder}: {error}{kept}") from error
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
+    if folder.exists():  # else a kill came between the renames, and `old` is the one whole checkpoint
+        shutil.rmtree(old, ignore_errors=True)
         folder.replace(old)
     draft.replace(folder)
     shutil.rmtree(old, ignore_errors=True)

@@ -74,7 +74,7 @@ def play_actor(env: SnapshotEnv, actor: Actor, tasks: Sequence[Task]) -> Outcome
     """One episode of each task, played by a script or a person."""
     won, score, decisions = [], [], []
     for task in tasks:
-        text, info = env.reset(**task.reset_arguments())
+        text, info = env.reset(**task.reset_arguments(seed=task.index))
         steps, done = 0, False
         while not done:
             text, _, terminated, truncated, info = env.step(actor(env, text, info))

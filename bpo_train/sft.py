@@ -80,7 +80,7 @@ class Stage:
 
 def play(env: SnapshotEnv, expert: Expert, task: Task, rng: random.Random) -> Episode:
     """Let the expert play one task."""
-    text, info = env.reset(**task.reset_arguments())
+    text, info = env.reset(**task.reset_arguments(seed=task.index))
     prompt = (text, info)
     turns = []
     done = False

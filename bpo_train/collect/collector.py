@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..engine import Completion, Engine, Request, Sampling
 from ..policy import PromptFormat
 from ..tree import BranchPoint, Decision, RolloutTree
@@ -19,6 +21,8 @@ from .budget import forks_per_point, returns_per_tree
 from .environment import Task
 from .pool import Observation, Pool
 from .schedule import DecisionView, PostHocSchedule, PredictableSchedule, Schedule, action_starts
+
+_ENVIRONMENT = 0xE57  # sets the environments' seeds apart from the actions' random numbers
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,9 @@ class Collector:
             _Growth(RolloutTree(task.id, weight_version=self._engine.version), task, (*key, number))
             for number, task in enumerate(tasks)
         ]
-        live = [self._start(growth, 0, *started) for growth, started in zip(growths, self._pool.reset(tasks))]
+        seeds = [_environment_seed(growth, 0) for growth in growths]
+        started = self._pool.reset(tasks, seeds)
+        live = [self._start(growth, 0, *begun) for growth, begun in zip(growths, started)]
         while live:
             live = self._round(live)
         return [growth.tree for growth in growths]
@@ -236,9 +242,15 @@ class Collector:
         indices = [growth.tree.add_fork(0, 0) for _ in range(left)]
         growth.tree.branch_points.append(BranchPoint(0, 0, indices, scheduled=False))
         prompt = growth.tree.backbone.decisions[0].context
-        for index, (slot, _) in zip(indices, self._pool.reset([growth.task] * left)):
+        seeds = [_environment_seed(growth, index) for index in indices]
+        for index, (slot, _) in zip(indices, self._pool.reset([growth.task] * left, seeds)):
             born.append(_Live(growth, index, slot, list(prompt), [], completion.cache))
         return born
+
+
+def _environment_seed(growth: _Growth, branch: int) -> int:
+    """Seed of an environment's own randomness, for a rollout that starts at the root."""
+    return int(np.random.SeedSequence((_ENVIRONMENT, *growth.key, branch)).generate_state(1)[0])
 
 
 def _depth(live: _Live) -> int:

@@ -78,8 +78,9 @@ class Task:
     id: str
     seeded: bool = False  # the environment has no panel: the index is a seed
 
-    def reset_arguments(self) -> dict[str, Any]:
-        return {"seed": self.index} if self.seeded else {"options": {"index": self.index}}
+    def reset_arguments(self, seed: int) -> dict[str, Any]:
+        """Arguments of `reset`; `seed` is of the environment's own randomness, where that isn't the task."""
+        return {"seed": self.index} if self.seeded else {"seed": seed, "options": {"index": self.index}}
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ class Pool(Protocol):
         """Their size, serialised; snapshots that exist in memory only count 0."""
         ...
 
-    def reset(self, tasks: Sequence[Task]) -> list[tuple[int, Observation]]:
-        """Start an episode of each task in a slot of its own."""
+    def reset(self, tasks: Sequence[Task], seeds: Sequence[int]) -> list[tuple[int, Observation]]:
+        """Start an episode of each task, its environment seeded, in a slot of its own."""
         ...
 
     def step(self, slots: Sequence[int], actions: Sequence[str]) -> list[Observation]:
@@ -105,11 +105,11 @@ class InProcessPool:
     def live_snapshots(self) -> int:
         return len(self._snapshots)
 
-    def reset(self, tasks: Sequence[Task]) -> list[tuple[int, Observation]]:
+    def reset(self, tasks: Sequence[Task], seeds: Sequence[int]) -> list[tuple[int, Observation]]:
         started = []
-        for task in tasks:
+        for task, seed in zip(tasks, seeds):
             slot = self._take()
-            text, info = self._envs[slot].reset(**task.reset_arguments())
+            text, info = self._envs[slot].reset(**task.reset_arguments(seed))
             self.meters.resets += 1
             started.append((slot, Observation(_text(text), info)))
         return started

@@ -83,6 +83,10 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
         )
     except (OSError, ValueError) as error:  # no such model, no network, a foreign folder
         raise ValueError(f"cannot load the policy {name!r}: {error}") from error
+    for tensor in model.parameters():
+        # Tensors mapped from the file lie at any address, and a CPU's sums depend on the address in the last
+        # digit: with storage of their own a resumed run repeats its numbers exactly.
+        tensor.data = tensor.data.clone()
     try:
         torch.nn.Module.to(model, device)
     except (RuntimeError, AssertionError) as error:  # what torch raises for a device that is not there

@@ -40,7 +40,7 @@ def env():
 
 def test_an_episode_is_what_the_expert_did_and_saw(env):
     episode = play(env, NoisyExpert(), TASKS[0], random.Random(0))
-    text, info = env.reset(**TASKS[0].reset_arguments())
+    text, info = env.reset(**TASKS[0].reset_arguments(seed=0))
     assert episode.prompt == (text, info)
     for action, seen, seen_info in episode.turns:
         text, _, terminated, truncated, info = env.step(action)

@@ -122,7 +122,7 @@ def replay(
     """Walk every leaf's path in a fresh environment and compare all that the tree holds with what happens."""
     env = make_environment(options)
     for leaf, branch in enumerate(tree.branches):
-        text, info = env.reset(**task.reset_arguments())
+        text, info = env.reset(**task.reset_arguments(seed=0))
         expected = form.start(text, info)
         ended = ""
         for owner, depth, decision in tree.path(leaf):

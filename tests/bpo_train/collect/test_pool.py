@@ -25,16 +25,26 @@ def tasks():
     return first_tasks(SHOP, 3)
 
 
+def begin(pool, tasks):
+    return pool.reset(tasks, range(len(tasks)))
+
+
 def test_each_task_gets_a_slot_of_its_own(pool, tasks):
-    started = pool.reset(tasks)
+    started = begin(pool, tasks)
     assert len({slot for slot, _ in started}) == 3
     assert [seen.info["task_id"] for _, seen in started] == [task.id for task in tasks]
     assert all(seen.text.startswith("task: ") for _, seen in started)
     assert {seen.ended for _, seen in started} == {""}
 
 
+def test_environments_are_seeded(pool, tasks):
+    slots = [slot for slot, _ in pool.reset([tasks[0]] * 3, [5, 5, 6])]
+    one, same, other = (pool._envs[slot].unwrapped.np_random.random() for slot in slots)
+    assert one == same != other
+
+
 def test_slots_are_stepped_independently(pool, tasks):
-    slots = [slot for slot, _ in pool.reset(tasks[:2])]
+    slots = [slot for slot, _ in begin(pool, tasks[:2])]
     one, other = pool.step(slots, ["search lamp", "nonsense"])
     assert one.text.startswith("results:")
     assert other.text == "invalid\n"
@@ -43,16 +53,16 @@ def test_slots_are_stepped_independently(pool, tasks):
 
 
 def test_the_ends_of_episodes_have_names(pool, tasks):
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     ends = [pool.step([slot], ["nonsense"])[0].ended for _ in range(4)]
     assert ends == ["", "", "", "step_limit"]
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     ends = [pool.step([slot], [action])[0].ended for action in ("search lamp", "open 1", "buy")]
     assert ends == ["", "", "terminated"]
 
 
 def test_a_snapshot_is_restored_any_number_of_times(pool, tasks):
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     (before,) = pool.step([slot], ["search lamp"])
     handle = pool.snapshot(slot)
     pool.step([slot], ["open 1"])
@@ -65,16 +75,16 @@ def test_a_snapshot_is_restored_any_number_of_times(pool, tasks):
 
 
 def test_a_snapshot_outlives_its_episode_and_its_slot(pool, tasks):
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     handle = pool.snapshot(slot)
     pool.release(slot)
-    pool.reset(tasks[1:2])
+    begin(pool, tasks[1:2])
     ((_, seen),) = pool.restore([handle])
     assert seen.info["task_id"] == tasks[0].id
 
 
 def test_dropped_snapshots_are_gone(pool, tasks):
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     handles = [pool.snapshot(slot) for _ in range(3)]
     assert pool.live_snapshots == 3
     assert pool.snapshot_bytes > 0
@@ -87,13 +97,13 @@ def test_dropped_snapshots_are_gone(pool, tasks):
 
 def test_released_slots_are_used_again(pool, tasks):
     for _ in range(5):
-        for slot, _ in pool.reset(tasks):
+        for slot, _ in begin(pool, tasks):
             pool.release(slot)
     assert len(pool._envs) == 3
 
 
 def test_meters_count(pool, tasks):
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     pool.step([slot], ["search lamp"])
     pool.restore([pool.snapshot(slot), pool.snapshot(slot)])
     m = pool.meters
@@ -103,15 +113,15 @@ def test_meters_count(pool, tasks):
 
 
 def test_closing_frees_everything(pool, tasks):
-    ((slot, _),) = pool.reset(tasks[:1])
+    ((slot, _),) = begin(pool, tasks[:1])
     pool.snapshot(slot)
     pool.close()
     assert pool.live_snapshots == 0
-    ((slot, seen),) = pool.reset(tasks[:1])  # and it can be used again
+    ((slot, seen),) = begin(pool, tasks[:1])  # and it can be used again
     assert seen.info["task_id"] == tasks[0].id
 
 
 def test_a_policy_of_language_needs_observations_of_text():
     pool = InProcessPool(lambda: SnapshotEnv(Parrot(nested=True)))
     with pytest.raises(TypeError, match="observation is a dict; a language policy needs text"):
-        pool.reset([Task(0, "seed-0", seeded=True)])
+        begin(pool, [Task(0, "seed-0", seeded=True)])
