@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from .attention import enable
 from .packing import Batch
 
 
 def hidden_states(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
-    """The hidden state that predicts each trained token: float[A, hidden size]."""
+    """The hidden state that predicts each trained token: float[A, hidden size].
+
+    Raises:
+        ValueError: the model's attention cannot see a tree as one sequence.
+    """
+    options: dict[str, Any] = {}
+    if batch.spans is not None:
+        config = model.config.get_text_config(decoder=True)
+        enable(config)
+        # The mask is only there so that none is made.
+        options = {"spans": batch.spans, "attention_mask": batch.tokens.new_ones(1, 1, 1, 1, dtype=torch.bool)}
+        before = batch.spans.layers
     output = model.get_decoder()(
-        input_ids=batch.tokens, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False
+        input_ids=batch.tokens, position_ids=batch.positions, use_cache=False, **options
     )
+    if batch.spans is not None and batch.spans.layers - before != config.num_hidden_layers:
+        raise ValueError(
+            f"{config.model_type} does not hand what it is called with down to its attention; "
+            'use the layout "rows"'
+        )
     return output.last_hidden_state[batch.sequence, batch.predictors]
 
 
@@ -25,8 +43,10 @@ def by_chunks(
     """Apply `function` to `size` rows at a time and join its outputs.
 
     A full-vocabulary table of log-probs then exists for one chunk only: in the backward pass it is computed
-    again.
+    again. Rows that fit into one chunk are kept.
     """
+    if len(rows[0]) <= size:
+        return function(*rows)
     outputs = []
     for start in range(0, len(rows[0]), size):
         chunk = tuple(row[start : start + size] for row in rows)
