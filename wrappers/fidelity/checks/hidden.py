@@ -1,0 +1,136 @@
+"""hidden state: nothing outside the declared state has an influence on what happens next.
+
+Two experiments. *Disturb*: global generators, the clock and the working directory are changed between
+snapshot and restore. *Rewind*: the environment wanders off; where the continuation after the restore is
+wrong, what it left in environment variables, module and class variables and files is put back, one kind at a
+time. The kind that makes the continuation right again holds the hidden state, and is named. A cache changes
+too, but nothing depends on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..context import Context, Episode, Finding
+from ..disturb import DISTURBANCES
+from ..oracle import Event
+from ..program import Failure, Op, Program, Run, events
+from ..watch import KINDS, Mark, describe, watch_files
+from .restoring import occasions, wanderings
+
+
+def check(context: Context) -> Finding:
+    watch_files(context.private)
+    tried = sound = 0
+    touched: dict[str, list[str]] = {}
+    for number, (episode, at) in enumerate(occasions(context)):
+        tried += 1
+        found = _disturb(context, episode, at) or _rewind(context, episode, at, number, touched)
+        if isinstance(found, Finding):
+            return found
+        sound += found is None
+        if context.time_is_up:
+            break
+    if not sound:
+        return Finding("the plain round trip fails already, so that no influence can be told", skipped=True)
+    text = f"{tried} moments, {len(DISTURBANCES)} disturbances each: no influence"
+    seen = [describe(touched, kind) for kind in KINDS if touched.get(kind)]
+    return Finding(text + (f"; changed without influence: {', '.join(seen)}" if seen else ""))
+
+
+@dataclass
+class _Unsound:
+    """The control (no disturbance) fails already at this moment."""
+
+
+def _disturb(context: Context, episode: Episode, at: int) -> Finding | _Unsound | None:
+    control = _disturbed(episode, at, None)
+    if context.run(control) is not None:
+        return _Unsound()
+    for name, disturb in DISTURBANCES.items():
+        failure = context.run(_disturbed(episode, at, Op("call", value=disturb, label=f"# disturb {name}")))
+        if failure is not None and context.run(control) is None:
+            finding = context.failed(failure, lambda program: _with_call(context, program))
+            finding.detail = f"{name} has an influence: {finding.detail}"
+            return finding
+    return None
+
+
+def _with_call(context: Context, program: Program) -> Failure | None:
+    """A program counts as failing only where it still disturbs, and would not fail undisturbed."""
+    if not any(op.kind == "call" for op in program):
+        return None
+    if context.run([op for op in program if op.kind != "call"]) is not None:
+        return None
+    return context.run(program)
+
+
+def _disturbed(episode: Episode, at: int, disturbance: Op | None) -> Program:
+    played = episode.all_events
+    return [
+        Op("make"),
+        *events(played[:at]),
+        Op("snapshot", value="s"),
+        *([disturbance] if disturbance else []),
+        Op("restore", value="s"),
+        *events(played[at:]),
+    ]
+
+
+# --- rewind ----------------------------------------------------------------------------------------------
+
+
+def _rewind(
+    context: Context, episode: Episode, at: int, number: int, touched: dict[str, list[str]]
+) -> Finding | None:
+    wander = wanderings(context, episode, at, number)
+    failure, mark = _excursion(context, episode, at, wander, ())
+    changed = mark.changed()
+    for kind in KINDS:
+        touched[kind] = sorted({*touched.get(kind, ()), *changed[kind]})
+    if failure is None:
+        return None
+    suspected = [kind for kind in KINDS if changed[kind]]
+    for kinds in [*((kind,) for kind in suspected), tuple(suspected)]:
+        if kinds and _excursion(context, episode, at, wander, kinds)[0] is None:
+            named = " and ".join(describe(changed, kind) for kind in kinds)
+            finding = context.failed(failure, context.run)
+            finding.detail = (
+                f"{named} have an influence (with them put back, the continuation is right): {finding.detail}"
+            )
+            return finding
+    return None
+
+
+def _excursion(
+    context: Context, episode: Episode, at: int, wander: list[Event], kinds: tuple[str, ...]
+) -> tuple[Failure | None, Mark]:
+    """Runs an excursion; after the restore puts `kinds` back as they were at the snapshot."""
+    marks: list[Mark] = []
+    run: Run
+
+    def mark() -> None:
+        marks.append(Mark(run.live["a"].env))
+
+    def put_back() -> None:
+        for kind in kinds:
+            marks[0].rewind(kind)
+
+    played = episode.all_events
+    program: list[Any] = [
+        Op("make"),
+        *events(played[:at]),
+        Op("call", value=mark),
+        Op("snapshot", value="s"),
+        *events(wander, checked=False),
+        Op("restore", value="s"),
+        Op("call", value=put_back),
+        *events(played[at:]),
+    ]
+    run = Run(context.oracle, program, context.comparison)
+    failure = run.failure()
+    if failure is not None:
+        failure.at -= sum(op.kind == "call" for op in failure.program[: failure.at])
+        failure.program = [op for op in failure.program if op.kind != "call"]
+    return failure, marks[0]

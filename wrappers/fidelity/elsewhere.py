@@ -1,0 +1,125 @@
+"""Play in a new process, under another PYTHONHASHSEED and in another working directory.
+
+    python -m wrappers.fidelity.elsewhere JOB ANSWERS
+
+is the other side: it reads tasks, plays them and writes the answers. Both files lie in a private folder.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from ..snapshot import Snapshot
+from .compare import Comparison
+from .oracle import Event, perform
+from .target import Target, dump, load
+
+_PACKAGES = str(Path(__file__).resolve().parents[2])
+
+
+@dataclass
+class Task:
+    """Events to play on a new instance; first it is restored from `snapshot` (bytes), where there is one."""
+
+    events: Sequence[Event]
+    snapshot: bytes | None = None
+    before: Sequence[Event] = ()
+
+
+Answers = list[dict[str, Any]]
+
+
+class Elsewhere:
+    """A process at work on tasks; several may run at once. cwd: None for an empty folder."""
+
+    def __init__(
+        self, target: Target, comparison: Comparison, tasks: Sequence[Task], hash_seed: int, cwd: str | None
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="elsewhere-")
+        folder = Path(self._folder.name)
+        self._answers = folder / "answers"
+        self._log = folder / "log"
+        (folder / "job").write_bytes(dump((target, comparison, list(tasks))))
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "wrappers.fidelity.elsewhere",
+                    str(folder / "job"),
+                    str(self._answers),
+                ],
+                cwd=str(folder) if cwd is None else cwd,
+                env=environment(hash_seed),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def answers(self) -> list[Answers]:
+        """One list of answers for each task. Raises RuntimeError where the process failed."""
+        try:
+            status = self._process.wait()
+            if status != 0 or not self._answers.exists():
+                lines = self._log.read_text(errors="replace").strip().splitlines()
+                raise RuntimeError(lines[-1] if lines else f"the new process ended with status {status}")
+            return cloudpickle.loads(self._answers.read_bytes())
+        finally:
+            self._folder.cleanup()
+
+
+def environment(hash_seed: int) -> dict[str, str]:
+    """Environment variables of a process that can import this package."""
+    path = os.environ.get("PYTHONPATH")
+    return {
+        **os.environ,
+        "PYTHONPATH": _PACKAGES + (os.pathsep + path if path else ""),
+        "PYTHONHASHSEED": str(hash_seed),
+    }
+
+
+def play(target: Target, comparison: Comparison, task: Task) -> Answers:
+    """The answers of a new instance to a task; an exception is the last answer."""
+    answers: Answers = []
+    env = target.make()
+    try:
+        for event in task.before:
+            perform(env, event, comparison)
+        if task.snapshot is not None:
+            observation, info = env.restore(Snapshot.from_bytes(task.snapshot))
+            answers.append(comparison.answer(observation=observation, info=info))
+        for event in task.events:
+            answers.append(perform(env, event, comparison))
+            if (answers[-1].get("terminated") or answers[-1].get("truncated")) and event is not task.events[
+                -1
+            ]:
+                following = task.events[len(answers) - (task.snapshot is not None)]
+                if following.kind == "step":
+                    break
+    except Exception as error:
+        answers.append({"raised": f"{type(error).__name__}: {error}"})
+    finally:
+        env.close()
+    return answers
+
+
+def main(job: str, answers: str) -> None:
+    target, comparison, tasks = load(Path(job).read_bytes())
+    found = [play(target, comparison, task) for task in tasks]
+    partial = Path(answers + ".part")
+    partial.write_bytes(cloudpickle.dumps(found))
+    partial.rename(answers)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+    os._exit(0)  # whatever the environment left running (a thread) need not be waited for

@@ -1,0 +1,329 @@
+"""Watch what an environment keeps outside itself, and put it back: to prove that it has an influence.
+
+Kinds of places: environment variables; module globals and class attributes (with defaults and closures of
+functions); files it wrote; open files it holds. A `Mark` remembers them all; `changed` names what is
+different now; `rewind` puts one kind back as it was. Where a continuation that had gone wrong comes right
+with one kind put back, that kind holds state which the snapshot lacks.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import random
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from .compare import Comparison, capture
+
+_LARGEST_FILE = 1 << 20
+_MOST_FILES = 2000
+_MOST_PARTS = 5000  # parts of one module global; larger ones (catalogues) are not watched
+_LIBRARIES = ("gymnasium", "numpy", "wrappers", "torch", "scipy", "cloudpickle")
+_CONTAINERS = (dict, list, set, bytearray, deque, np.ndarray)
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+
+_written: set[str] = set()
+_hooked = False
+_private: Path | None = None
+
+
+def watch_files(private: Path | None) -> None:
+    """From now on remembers the paths that Python code of this process writes, moves or removes.
+
+    private: a temporary folder of this process alone, all of which is watched.
+    """
+    global _hooked, _private
+    _private = private
+    if not _hooked:
+        sys.addaudithook(_hook)  # there is no way to remove one
+        _hooked = True
+
+
+def _hook(event: str, args: tuple) -> None:
+    if event == "open" and len(args) >= 3:
+        path, mode, flags = args[:3]
+        by_mode = isinstance(mode, str) and bool(set(mode) & set("wax+"))
+        writes = by_mode or (isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR)))
+        if writes and isinstance(path, (str, bytes)):
+            _written.add(_absolute(path))
+    elif event in ("os.rename", "os.remove", "os.truncate", "sqlite3.connect"):
+        for path in args[:2]:
+            if isinstance(path, (str, bytes, os.PathLike)):
+                _written.add(_absolute(path))
+
+
+def _absolute(path: Any) -> str:
+    return os.path.abspath(os.fsdecode(path))  # noqa: PTH100 (no links resolved: the hook must stay cheap)
+
+
+def written_files() -> list[Path]:
+    """Files outside the private temporary folder that were written so far, and all files inside it."""
+    outside = [Path(path) for path in sorted(_written) if not path.startswith(("/proc/", "/dev/"))]
+    inside = [Path(folder, name) for folder, _, names in os.walk(_private or "") for name in names]
+    return list(dict.fromkeys([*outside, *inside]))[:_MOST_FILES]
+
+
+# --- places of module globals and class attributes -------------------------------------------------------
+
+
+def own_modules(env: gym.Env) -> list[Any]:
+    """Modules that belong to the environment: those of its classes, and their packages' other modules."""
+    classes = [cls for layer in _layers(env) for cls in type(layer).__mro__]
+    tops = {cls.__module__.partition(".")[0] for cls in classes}
+    tops -= {*_LIBRARIES, "builtins", "typing"}
+    standard = sys.stdlib_module_names - {"__main__"}
+    exact = {cls.__module__ for cls in classes}
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if module is not None
+        and name.partition(".")[0] in tops - standard
+        and (name in exact or _same_package(name, exact))
+    ]
+
+
+def _same_package(name: str, exact: set[str]) -> bool:
+    return any(other.rpartition(".")[0] and name.startswith(other.partition(".")[0] + ".") for other in exact)
+
+
+def _layers(env: gym.Env) -> Iterator[gym.Env]:
+    while True:
+        yield env
+        if not isinstance(env, gym.Wrapper):
+            return
+        env = env.env
+
+
+def _places(env: gym.Env) -> Iterator[tuple[str, Any, str]]:
+    """(description, owner, attribute) of everything mutable at module level, in classes and functions."""
+    seen: set[int] = set()
+    for module in own_modules(env):
+        for name, value in list(vars(module).items()):
+            if name.startswith("__") or isinstance(value, type(sys)):
+                continue
+            yield f"{module.__name__}.{name}", module, name
+            if getattr(value, "__module__", None) == module.__name__ and id(value) not in seen:
+                seen.add(id(value))
+                if isinstance(value, type):
+                    yield from _class_places(value)
+                elif callable(value):
+                    yield from _function_places(f"{module.__name__}.{name}", value)
+    for layer in _layers(env):
+        for cls in type(layer).__mro__:
+            if (
+                cls.__module__.partition(".")[0] not in (*_LIBRARIES, "builtins", "typing")
+                and id(cls) not in seen
+            ):
+                seen.add(id(cls))
+                yield from _class_places(cls)
+
+
+def _class_places(cls: type) -> Iterator[tuple[str, Any, str]]:
+    for name, value in list(vars(cls).items()):
+        function = getattr(value, "__func__", value)
+        if callable(function) and hasattr(function, "__closure__"):
+            yield from _function_places(f"{cls.__qualname__}.{name}", function)
+        elif not name.startswith("__"):
+            yield f"{cls.__qualname__}.{name}", cls, name
+
+
+def _function_places(described: str, function: Any) -> Iterator[tuple[str, Any, str]]:
+    function = getattr(function, "__wrapped__", function)
+    for name in list(getattr(function, "__dict__", {})):
+        if not name.startswith("__"):
+            yield f"{described}.{name}", function, name
+    if getattr(function, "__defaults__", None):
+        yield f"the defaults of {described}", function, "__defaults__"
+    variables = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    for variable, cell in zip(variables, getattr(function, "__closure__", None) or ()):
+        yield f"the variable {variable} around {described}", cell, "cell_contents"
+
+
+# --- marks -----------------------------------------------------------------------------------------------
+
+KINDS = ("environment variables", "module and class variables", "files", "open files")
+
+
+class Mark:
+    """What was where, at one moment of an environment."""
+
+    def __init__(self, env: gym.Env) -> None:
+        self._variables = dict(os.environ)
+        self._values: list[tuple[str, Any, str, Any, Any]] = []
+        for described, owner, name in _places(env):
+            value = _get(owner, name)
+            if _watchable(value):
+                self._values.append((described, owner, name, value, _keep(value)))
+        self._files = {path: _content(path) for path in written_files()}
+        self._positions = [(name, handle, handle.tell()) for name, handle in _handles(env)]
+
+    def changed(self) -> dict[str, list[str]]:
+        """Names of what is different now, by kind."""
+        files = {path for path in {*self._files, *written_files()} if _content(path) != self._files.get(path)}
+        return {
+            "environment variables": sorted(
+                name
+                for name in {*self._variables, *os.environ}
+                if self._variables.get(name) != os.environ.get(name)
+            ),
+            "module and class variables": [
+                described
+                for described, owner, name, value, kept in self._values
+                if _get(owner, name) is not value or _differs(value, kept)
+            ],
+            "files": sorted(map(str, files)),
+            "open files": [
+                name for name, handle, at in self._positions if not handle.closed and handle.tell() != at
+            ],
+        }
+
+    def rewind(self, kind: str) -> None:
+        """Puts one kind of places back as it was."""
+        if kind == "environment variables":
+            for name in {*self._variables, *os.environ}:
+                if name in self._variables:
+                    os.environ[name] = self._variables[name]
+                else:
+                    os.environ.pop(name, None)
+        elif kind == "module and class variables":
+            for _, owner, name, value, kept in self._values:
+                _put(value, kept)
+                if _get(owner, name) is not value:
+                    setattr(owner, name, value)
+        elif kind == "files":
+            for path in {*self._files, *written_files()}:
+                _write(path, self._files.get(path))
+        elif kind == "open files":
+            for _, handle, at in self._positions:
+                if not handle.closed:
+                    handle.seek(at)
+
+
+def _get(owner: Any, name: str) -> Any:
+    try:
+        return vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
+    except (AttributeError, KeyError, ValueError):  # deleted since, or an empty cell
+        return None
+
+
+def _watchable(value: Any) -> bool:
+    if value is None or isinstance(value, (bool, int, float, str, bytes, tuple, *_GENERATORS)):
+        return True
+    if isinstance(value, _CONTAINERS):
+        return _size(value, _MOST_PARTS) < _MOST_PARTS
+    module = type(value).__module__.partition(".")[0]
+    plain = not callable(value) and not isinstance(value, (type, type(sys)))
+    own = module not in sys.stdlib_module_names or type(value).__module__ == "itertools"
+    return plain and own and module not in _LIBRARIES and _size(vars_of(value), _MOST_PARTS) < _MOST_PARTS
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    return getattr(value, "__dict__", {})
+
+
+def _size(value: Any, limit: int, depth: int = 0) -> int:
+    """Number of parts of a nested container, counted up to `limit`."""
+    if isinstance(value, np.ndarray):
+        return value.size // 64 + 1
+    if not isinstance(value, (dict, list, set, tuple, deque)) or depth > 20:
+        return 1
+    count = 1
+    for item in value.values() if isinstance(value, dict) else value:
+        count += _size(item, limit, depth + 1)
+        if count >= limit:
+            break
+    return count
+
+
+def _keep(value: Any) -> Any:
+    """A copy to compare with and to put back."""
+    if isinstance(value, random.Random):
+        return value.getstate()
+    if isinstance(value, np.random.Generator):
+        return copy.deepcopy(value.bit_generator.state)
+    if isinstance(value, np.random.RandomState):
+        return value.get_state()
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # what cannot be copied cannot be watched
+        return _UNKEPT
+
+
+_UNKEPT = object()
+
+
+def _differs(value: Any, kept: Any) -> bool:
+    if kept is _UNKEPT:
+        return False
+    if isinstance(value, _GENERATORS):
+        return Comparison(ignore=()).difference(capture(kept), capture(_keep(value))) is not None
+    if type(value).__module__ == "itertools":
+        return repr(value) != repr(kept)
+    left, right = (vars_of(x) or x for x in (kept, value))
+    return Comparison(ignore=()).difference(capture(left), capture(right)) is not None
+
+
+def _put(value: Any, kept: Any) -> None:
+    """Makes a mutable value what it was, in place, for others hold it too."""
+    if kept is _UNKEPT or not _differs(value, kept):
+        return
+    if isinstance(value, random.Random):
+        value.setstate(kept)
+    elif isinstance(value, np.random.Generator):
+        value.bit_generator.state = kept
+    elif isinstance(value, np.random.RandomState):
+        value.set_state(kept)
+    elif isinstance(value, (dict, set)):
+        value.clear()
+        value.update(copy.deepcopy(kept))
+    elif isinstance(value, (list, bytearray)):
+        value[:] = copy.deepcopy(kept)
+    elif isinstance(value, deque):
+        value.clear()
+        value.extend(copy.deepcopy(kept))
+    elif isinstance(value, np.ndarray) and value.flags.writeable:
+        value[...] = kept
+    elif vars_of(value):
+        vars(value).clear()
+        vars(value).update(copy.deepcopy(vars(kept)))
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.stat().st_size <= _LARGEST_FILE else b""
+    except OSError:
+        return None
+
+
+def _write(path: Path, content: bytes | None) -> None:
+    if _content(path) == content:
+        return
+    if content is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _handles(env: gym.Env) -> list[tuple[str, Any]]:
+    """Open files among the attributes of the environment and its wrappers."""
+    return [
+        (f"{type(layer).__name__}.{name}", value)
+        for layer in _layers(env)
+        for name, value in vars(layer).items()
+        if isinstance(value, io.IOBase) and not value.closed and value.seekable()
+    ]
+
+
+def describe(changed: dict[str, list[str]], kind: str, most: int = 3) -> str:
+    names = changed[kind]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{kind} ({', '.join(names[:most])}{more})"
