@@ -94,6 +94,20 @@ def test_the_tree_layout_holds_every_token_once(tree):
     assert len(packed.tokens) == tree.stored_tokens()
 
 
+def visible(packed) -> torch.Tensor:
+    """Who sees whom: bool[L, L]."""
+    starts = [0]
+    for span in packed.spans:
+        starts.append(starts[-1] + span.length)
+    table = torch.zeros(starts[-1], starts[-1], dtype=torch.bool)
+    for start, span in zip(starts, packed.spans):
+        own = slice(start, start + span.length)
+        table[own, own] = torch.ones(span.length, span.length, dtype=torch.bool).tril()
+        for number, count in span.before:
+            table[own, starts[number] : starts[number] + count] = True
+    return table
+
+
 @few
 @given(trees)
 def test_a_token_of_the_tree_sees_its_own_path_and_nothing_else(tree):
@@ -103,7 +117,7 @@ def test_a_token_of_the_tree_sees_its_own_path_and_nothing_else(tree):
         row = tree.row(index)
         own = sum(len(d.context) + len(d.action) for d in branch.decisions)
         for offset in range(own):
-            seen = packed.visible[start + offset].nonzero()[:, 0]
+            seen = visible(packed)[start + offset].nonzero()[:, 0]
             length = len(row) - own + offset + 1
             assert packed.tokens[seen].tolist() == row[:length]
             assert packed.positions[seen].tolist() == list(range(length))
@@ -116,7 +130,7 @@ def test_rows_are_what_the_model_has_seen_and_said(tree):
     for index, packed in enumerate(pack_rows(tree, ones(tree), True)):
         assert packed.tokens.tolist() == tree.row(index)
         assert packed.positions.tolist() == list(range(len(packed.tokens)))
-        assert packed.visible is None
+        assert packed.spans is None
 
 
 @few
@@ -144,8 +158,8 @@ def test_every_action_token_is_trained_exactly_once_with_its_own_credit(tree, la
 def test_the_predictor_is_the_token_before_along_the_path(tree, layout):
     for packed in LAYOUTS[layout](tree, ones(tree), True):
         assert (packed.positions[packed.predictors] == packed.positions[packed.targets] - 1).all()
-        if packed.visible is not None:
-            assert packed.visible[packed.targets, packed.predictors].all()
+        if packed.spans is not None:
+            assert visible(packed)[packed.targets, packed.predictors].all()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
