@@ -8,6 +8,7 @@ import pytest
 
 from bpo_train.collect.collector import GrowthOptions
 from bpo_train.collect.entropy import decision_entropy
+from bpo_train.collect.environment import EnvironmentOptions
 from bpo_train.collect.schedule import action_starts
 from bpo_train.engine import Sampling
 from bpo_train.engine.hf import HFEngine
@@ -266,6 +267,24 @@ def test_a_tree_does_not_depend_on_the_other_prompts(pool, tasks):
 def test_another_key_grows_another_tree(pool, tasks):
     one, other = (collect(pool, tasks[:1], "root", tiny_engine(), key=key, **SMALL) for key in ((1,), (2,)))
     assert outline(one[0]) != outline(other[0])
+
+
+def test_an_environment_that_throws_dice_repeats_itself_too():
+    lake = EnvironmentOptions("bpo/FrozenLakeText-v0", {"is_slippery": True}, (), 20)
+    pool = pool_of(lake)
+
+    def walks(key: tuple[int, ...]) -> list[list[str]]:
+        """Where a walker who always goes right comes along: four rollouts of each of two prompts."""
+        engine = ScriptedEngine(lambda text, key: "right")
+        made = {"branch_points": 1, "siblings": 4, "decisions": (99,)}  # never reached: extra backbones
+        trees = collect(pool, first_tasks(lake, 1) * 2, "equal", engine, key, **made)
+        return [[TOKENIZER.decode(tree.row(i)) for i in range(4)] for tree in trees]
+
+    one = walks((1,))
+    assert walks((1,)) == one
+    assert walks((2,)) != one
+    assert len({walk for tree in one for walk in tree}) > 4  # each rollout from the root has its own dice
+    pool.close()
 
 
 @pytest.mark.parametrize("schedule", ["entropy", "root"])
