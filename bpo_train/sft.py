@@ -134,7 +134,7 @@ def _row(tokens: list[int], weights: list[float]) -> Packed:
     return Packed(
         tokens=torch.tensor(tokens),
         positions=torch.arange(len(tokens)),
-        visible=None,
+        spans=None,
         targets=targets,
         predictors=targets - 1,
         advantages=torch.ones_like(weight),

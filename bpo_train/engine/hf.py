@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedConfig
 
+from ..policy import attention
 from .base import Completion, Request, Sampling, uniforms
 from .kv import BatchCache, Prefix
 
@@ -216,7 +217,7 @@ def _check_attention(config: PreTrainedConfig) -> None:
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":  # a row would depend on how long the others are
         raise ValueError(f"{config.model_type} turns positions by the longest row (longrope); not supported")
-    if config._attn_implementation != "sdpa":  # "eager" would add the boolean mask to its scores
+    if config._attn_implementation not in attention.KNOWN:  # "eager" would add the boolean mask to its scores
         raise ValueError(
             f"the model's attention is {config._attn_implementation!r}, which reads masks otherwise; call "
             'model.set_attn_implementation("sdpa")'

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from .attention import enable
+from ..policy.attention import run_over_tree
 from .packing import Batch
 
 
@@ -17,23 +16,13 @@ def hidden_states(model: PreTrainedModel, batch: Batch) -> torch.Tensor:
     """The hidden state that predicts each trained token: float[A, hidden size].
 
     Raises:
-        ValueError: the model's attention cannot see a tree as one sequence.
+        ValueError: the model cannot be run over a tree in one sequence.
     """
-    options: dict[str, Any] = {}
-    if batch.spans is not None:
-        config = model.config.get_text_config(decoder=True)
-        enable(config)
-        # The mask is only there so that none is made.
-        options = {"spans": batch.spans, "attention_mask": batch.tokens.new_ones(1, 1, 1, 1, dtype=torch.bool)}
-        before = batch.spans.layers
-    output = model.get_decoder()(
-        input_ids=batch.tokens, position_ids=batch.positions, use_cache=False, **options
-    )
-    if batch.spans is not None and batch.spans.layers - before != config.num_hidden_layers:
-        raise ValueError(
-            f"{config.model_type} does not hand what it is called with down to its attention; "
-            'use the layout "rows"'
-        )
+    inputs = {"input_ids": batch.tokens, "position_ids": batch.positions, "use_cache": False}
+    if batch.spans is None:
+        output = model.get_decoder()(**inputs)
+    else:
+        output = run_over_tree(model, batch.spans, **inputs)
     return output.last_hidden_state[batch.sequence, batch.predictors]
 
 

@@ -1,7 +1,7 @@
 """From trees to sequences that a model can be run on.
 
 `tree` layout: a whole tree is one sequence. Every token stands once, positions count along the token's own
-path, and a mask lets a token see its path and nothing else, so one forward pass serves all branches.
+path, and a token sees its path and nothing else (`policy.attention`): one forward pass serves all branches.
 `rows` layout: one sequence a leaf, the prefix repeated, ordinary causal attention; the form that every other
 trainer uses, and the oracle for the first.
 
@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from ..credit import TreeCredit
+from ..policy.attention import Span, Spans
 from ..tree import RolloutTree
 
 
@@ -25,7 +27,7 @@ class Packed:
 
     Attributes:
         tokens, positions: long[L].
-        visible: bool[L, L], who sees whom; None for plain causal order.
+        spans: the branches, which say who sees whom; None for plain causal order.
         targets: long[A], where each trained token stands.
         predictors: long[A], the token whose hidden state predicts it.
         advantages, weights, behaviour: float32[A]; behaviour log-probs at the sampling temperature.
@@ -33,7 +35,7 @@ class Packed:
 
     tokens: torch.Tensor
     positions: torch.Tensor
-    visible: torch.Tensor | None
+    spans: list[Span] | None
     targets: torch.Tensor
     predictors: torch.Tensor
     advantages: torch.Tensor
@@ -57,11 +59,11 @@ class _Trained:
             predictor = first_predictor if offset == 0 else start + offset - 1
             self.rows.append((start + offset, predictor, float(advantage), float(weight), logprob))
 
-    def build(self, tokens: list[int], positions: list[int], visible: torch.Tensor | None) -> Packed:
+    def build(self, tokens: list[int], positions: list[int], spans: list[Span] | None) -> Packed:
         columns = list(zip(*self.rows)) or [(), (), (), (), ()]
         long = [torch.tensor(column, dtype=torch.long) for column in columns[:2]]
         real = [torch.tensor(column, dtype=torch.float32) for column in columns[2:]]
-        return Packed(torch.tensor(tokens), torch.tensor(positions), visible, *long, *real)
+        return Packed(torch.tensor(tokens), torch.tensor(positions), spans, *long, *real)
 
 
 def pack_tree(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Packed]:
@@ -72,9 +74,8 @@ def pack_tree(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Pa
     trained = _Trained(keep_zero)
     tokens: list[int] = []
     positions: list[int] = []
-    spans: list[
-        tuple[int, int, int | None]
-    ] = []  # per branch: start, end, the token its first action follows
+    starts: list[int] = []
+    spans: list[Span] = []
     forks: dict[tuple[int, int], int] = {}  # (branch, depth) -> last token before the action there
     for index, branch in enumerate(tree.branches):
         start = len(tokens)
@@ -88,15 +89,14 @@ def pack_tree(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Pa
             trained.add(len(tokens), predictor, decision.logprobs, advantage, weight)
             tokens += decision.action
         positions += range(here, here + len(tokens) - start)
-        spans.append((start, len(tokens), before))
-    if not trained.rows:
-        return []
-    visible = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)
-    for start, end, before in spans:
-        if before is not None:
-            visible[start:end] = visible[before]
-        visible[start:end, start:end] = torch.ones(end - start, end - start, dtype=torch.bool).tril()
-    return [trained.build(tokens, positions, visible)]
+        path: tuple[tuple[int, int], ...] = ()
+        if before is not None and branch.parent is not None:
+            parent = branch.parent
+            whole = (*spans[parent].before, (parent, spans[parent].length))
+            path = tuple((i, min(count, before + 1 - starts[i])) for i, count in whole if starts[i] <= before)
+        starts.append(start)
+        spans.append(Span(len(tokens) - start, path))
+    return [trained.build(tokens, positions, spans)] if trained.rows else []
 
 
 def pack_rows(tree: RolloutTree, credit: TreeCredit, keep_zero: bool) -> list[Packed]:
@@ -121,11 +121,11 @@ LAYOUTS = {"tree": pack_tree, "rows": pack_rows}
 
 @dataclass
 class Batch:
-    """Padded sequences.
+    """Sequences in one piece: trees one after the other, or rows padded on the right.
 
     Attributes:
         tokens, positions: long[B, L].
-        mask: bool[B, 1, L, L], or None for plain causal order.
+        spans: who sees whom; None for plain causal order.
         sequence: long[A], which sequence each trained token belongs to; `targets` and `predictors` point
             into it.
         advantages, weights, behaviour: float32[A].
@@ -133,7 +133,7 @@ class Batch:
 
     tokens: torch.Tensor
     positions: torch.Tensor
-    mask: torch.Tensor | None
+    spans: Spans | None
     sequence: torch.Tensor
     targets: torch.Tensor
     predictors: torch.Tensor
@@ -148,26 +148,38 @@ class Batch:
 
 
 def collate(sequences: Sequence[Packed], device: torch.device) -> Batch:
-    """Pad on the right. All sequences must be of one layout."""
-    length = max(len(s.tokens) for s in sequences)
-    tokens = torch.zeros(len(sequences), length, dtype=torch.long)
-    positions = torch.zeros(len(sequences), length, dtype=torch.long)
-    mask = None
-    if sequences[0].visible is not None:
-        mask = torch.eye(length, dtype=torch.bool).repeat(len(sequences), 1, 1, 1)  # padding sees itself
-    for row, sequence in enumerate(sequences):
-        end = len(sequence.tokens)
-        tokens[row, :end] = sequence.tokens
-        positions[row, :end] = sequence.positions
-        if mask is not None and sequence.visible is not None:
-            mask[row, 0, :end, :end] = sequence.visible
-    owner = torch.cat([torch.full_like(s.targets, row) for row, s in enumerate(sequences)])
-    columns = [
-        torch.cat([getattr(s, name) for s in sequences])
+    """One batch of all sequences, which must be of one layout."""
+    lengths = [len(s.tokens) for s in sequences]
+    columns = {
+        name: torch.cat([getattr(s, name) for s in sequences])
         for name in ("targets", "predictors", "advantages", "weights", "behaviour")
-    ]
-    placed = [column.to(device) for column in (owner, *columns)]
-    return Batch(tokens.to(device), positions.to(device), None if mask is None else mask.to(device), *placed)
+    }
+    owner = torch.tensor([row for row, s in enumerate(sequences) for _ in s.targets], dtype=torch.long)
+    spans = None
+    if sequences[0].spans is None:
+        tokens = pad_sequence([s.tokens for s in sequences], batch_first=True)
+        # Counted on over the padding: where positions jump back, transformers takes a new sequence to begin
+        # there, and makes a mask.
+        positions = torch.arange(tokens.shape[1]).expand(tokens.shape)
+    else:
+        tokens = torch.cat([s.tokens for s in sequences])[None]
+        positions = torch.cat([s.positions for s in sequences])[None]
+        starts = torch.tensor([0, *lengths[:-1]]).cumsum(0)
+        for name in ("targets", "predictors"):
+            columns[name] = columns[name] + starts[owner]
+        owner = torch.zeros_like(owner)
+        spans = Spans(_joined([s.spans or [] for s in sequences]), device)
+    placed = {name: column.to(device) for name, column in columns.items()}
+    return Batch(tokens.to(device), positions.to(device), spans, owner.to(device), **placed)
+
+
+def _joined(groups: list[list[Span]]) -> list[Span]:
+    """The spans of several trees, numbered through."""
+    joined: list[Span] = []
+    for spans in groups:
+        first = len(joined)
+        joined += [Span(s.length, tuple((first + i, count) for i, count in s.before)) for s in spans]
+    return joined
 
 
 def micro_batches(sequences: Sequence[Packed], max_tokens: int) -> Iterator[list[Packed]]:

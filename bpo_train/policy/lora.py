@@ -96,6 +96,11 @@ class WithoutAdapter:
 
     model: Any
 
+    @property
+    def config(self) -> Any:
+        """The model's."""
+        return self.model.config
+
     def get_decoder(self) -> Any:
         """Like the model's own: called with token ids, mask and positions."""
         return self._decode
