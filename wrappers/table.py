@@ -70,11 +70,16 @@ def each(check: Check) -> Check:
 
 
 def like_now(name: str) -> Check:
-    """An array of the shape and dtype that the attribute has by construction."""
+    """An array of the shape and kind of number that the attribute has by construction.
+
+    Not of its precision: a running mean is made for the observations that a wrapper returns, and takes over
+    the precision of those that it gets.
+    """
 
     def check(value: Any, wrapper: gym.Wrapper) -> bool:
         now = attrgetter(name)(wrapper)
-        return np.shape(value) == np.shape(now) and getattr(value, "dtype", None) == now.dtype
+        kind = getattr(getattr(value, "dtype", None), "kind", None)
+        return np.shape(value) == np.shape(now) and kind == now.dtype.kind
 
     return check
 

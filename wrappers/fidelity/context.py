@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..errors import SnapshotError
 from ..snapshot_env import SnapshotEnv
 from .compare import DEFAULT_IGNORE, Comparison
 from .oracle import Event, Node, Oracle, Policy, RandomPolicy, now, reset
 from .program import Failure, Op, Program, Run
+from .running import running
 from .shrink import shrink
 from .target import Target
 
@@ -97,10 +99,12 @@ class Context:
         self.chance = random.Random(settings.seed)
         self.episodes: list[Episode] = []
         self.capability = "none"
-        self.refusal: str | None = None
+        self.refusal: str | None = None  # why nothing can be captured
+        self.unwritten: str | None = None  # why snapshots cannot be written as bytes
         self.nondeterministic = False
         self.unseeded_repeats = True
         self.until = float("inf")
+        self.baseline = running()  # before anything was made
         self.private: Path | None = None  # a temporary folder of this process alone
 
     def prepare(self) -> None:
@@ -109,15 +113,15 @@ class Context:
         try:
             self.capability = env.capability
             env.reset(seed=self.settings.seed, options=_given(self.settings.options))
-            self.refusal = _refusal(env)
+            self.refusal, self.unwritten = _refusals(env)
             self.nondeterministic = self._declared_nondeterministic(env)
         finally:
             env.close()
         self._record()
 
-    def start(self) -> None:
+    def start(self, weight: float = 1.0) -> None:
         """Starts the clock of a check."""
-        self.until = now() + self.settings.budget
+        self.until = now() + weight * self.settings.budget
 
     @property
     def time_is_up(self) -> bool:
@@ -224,10 +228,18 @@ def _given(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if options is None else dict(options)
 
 
-def _refusal(env: SnapshotEnv) -> str | None:
-    """Why no snapshot can be taken of `env`, which has been reset; None where one can."""
+def _refusals(env: SnapshotEnv) -> tuple[str | None, str | None]:
+    """Why no snapshot can be taken of `env`, which has been reset, and why none can be written; None: it can.
+
+    What cannot be written, though it was taken, is the observation or info of the moment.
+    """
     try:
-        env.snapshot().close()
+        snapshot = env.snapshot()
     except Exception as error:  # the environment's get_state may raise anything
-        return f"{type(error).__name__}: {error}"
-    return None
+        return f"{type(error).__name__}: {error}", None
+    with snapshot:
+        try:
+            snapshot.to_bytes()
+        except SnapshotError as error:
+            return None, str(error)
+    return None, None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from ..errors import brief
 from ..snapshot import Snapshot
@@ -45,7 +46,7 @@ class Op:
             given += f"{', ' if given else ''}options={options!r}" if options else ""
             return f"{self.env}.reset({given})"
         if self.kind == "event":
-            return f"{self.env}.step({brief(self.value.value, 200)})"
+            return f"{self.env}.step({literal(self.value.value)})"
         if self.kind == "snapshot":
             return f"{self.value} = {self.env}.snapshot()"
         if self.kind == "restore":
@@ -104,6 +105,18 @@ class Failure:
             "operations": [str(op) for op in self.program[: self.at + 1]],
             "code": "\n".join([*map(str, self.program[: self.at + 1])]) + f"  # {self}",
         }
+
+
+def _possible(event: Event, live: _Live) -> bool:
+    """No step beyond an end; no unseeded reset before a seeded one, for it would draw new entropy."""
+    if event.kind == "step":
+        return live.begun and not live.over
+    return live.begun or event.value[0] is not None
+
+
+def literal(value: Any) -> str:
+    """Python text of an action, numpy scalars as plain numbers."""
+    return brief(value.item() if isinstance(value, np.generic) else value, 200)
 
 
 def printable(value: Any) -> Any:
@@ -193,7 +206,7 @@ class Run:
 
     def _drive(self, index: int, op: Op, live: _Live) -> None:
         if op.kind == "event":
-            if op.value.kind == "step" and (live.over or not live.begun):
+            if not _possible(op.value, live):
                 return
             live.node = live.node.child(op.value)
             answer = perform(live.env, op.value, self.comparison)

@@ -27,7 +27,17 @@ _LARGEST_FILE = 1 << 20
 _MOST_FILES = 2000
 _MOST_PARTS = 5000  # parts of one module global; larger ones (catalogues) are not watched
 _LIBRARIES = ("gymnasium", "numpy", "wrappers", "torch", "scipy", "cloudpickle")
-_CONTAINERS = (dict, list, set, bytearray, deque, np.ndarray)
+_FOREIGN = {*_LIBRARIES, *sys.stdlib_module_names}
+_DATA_MODULES = {
+    "builtins",
+    "collections",
+    "datetime",
+    "decimal",
+    "enum",
+    "fractions",
+    "itertools",
+    "pathlib",
+}
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 
 _written: set[str] = set()
@@ -53,15 +63,18 @@ def _hook(event: str, args: tuple) -> None:
         by_mode = isinstance(mode, str) and bool(set(mode) & set("wax+"))
         writes = by_mode or (isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR)))
         if writes and isinstance(path, (str, bytes)):
-            _written.add(_absolute(path))
+            _note(path)
     elif event in ("os.rename", "os.remove", "os.truncate", "sqlite3.connect"):
         for path in args[:2]:
             if isinstance(path, (str, bytes, os.PathLike)):
-                _written.add(_absolute(path))
+                _note(path)
 
 
-def _absolute(path: Any) -> str:
-    return os.path.abspath(os.fsdecode(path))  # noqa: PTH100 (no links resolved: the hook must stay cheap)
+def _note(path: Any) -> None:
+    path = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 (no links resolved: the hook must stay cheap)
+    private = _private is not None and path.startswith(str(_private))  # walked over anyway
+    if not private and len(_written) < _MOST_FILES:
+        _written.add(path)
 
 
 def written_files() -> list[Path]:
@@ -75,23 +88,23 @@ def written_files() -> list[Path]:
 
 
 def own_modules(env: gym.Env) -> list[Any]:
-    """Modules that belong to the environment: those of its classes, and their packages' other modules."""
-    classes = [cls for layer in _layers(env) for cls in type(layer).__mro__]
-    tops = {cls.__module__.partition(".")[0] for cls in classes}
-    tops -= {*_LIBRARIES, "builtins", "typing"}
-    standard = sys.stdlib_module_names - {"__main__"}
-    exact = {cls.__module__ for cls in classes}
-    return [
-        module
-        for name, module in list(sys.modules.items())
-        if module is not None
-        and name.partition(".")[0] in tops - standard
-        and (name in exact or _same_package(name, exact))
-    ]
+    """Modules that belong to the environment: of its classes, of their packages, and what these import."""
+    names = {cls.__module__ for layer in _layers(env) for cls in type(layer).__mro__}
+    packages = {name.partition(".")[0] + "." for name in names if "." in name and not _foreign(name)}
+    names |= {name for name in sys.modules if name.startswith(tuple(packages))}
+    for name in list(names):
+        for value in list(vars(sys.modules.get(name, object)).values()) if not _foreign(name) else ():
+            imported = value.__name__ if isinstance(value, type(sys)) else getattr(value, "__module__", None)
+            names.add(imported if isinstance(imported, str) else name)
+    return [sys.modules[name] for name in sorted(names) if name in sys.modules and not _foreign(name)]
 
 
-def _same_package(name: str, exact: set[str]) -> bool:
-    return any(other.rpartition(".")[0] and name.startswith(other.partition(".")[0] + ".") for other in exact)
+def _foreign(name: str) -> bool:
+    """Whether a module comes with Python or was installed beside the environment's own package."""
+    if name.partition(".")[0] in _FOREIGN - {"__main__"}:
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None and name != "__main__"
 
 
 def _layers(env: gym.Env) -> Iterator[gym.Env]:
@@ -118,10 +131,7 @@ def _places(env: gym.Env) -> Iterator[tuple[str, Any, str]]:
                     yield from _function_places(f"{module.__name__}.{name}", value)
     for layer in _layers(env):
         for cls in type(layer).__mro__:
-            if (
-                cls.__module__.partition(".")[0] not in (*_LIBRARIES, "builtins", "typing")
-                and id(cls) not in seen
-            ):
+            if not _foreign(cls.__module__) and id(cls) not in seen:
                 seen.add(id(cls))
                 yield from _class_places(cls)
 
@@ -140,8 +150,9 @@ def _function_places(described: str, function: Any) -> Iterator[tuple[str, Any, 
     for name in list(getattr(function, "__dict__", {})):
         if not name.startswith("__"):
             yield f"{described}.{name}", function, name
-    if getattr(function, "__defaults__", None):
-        yield f"the defaults of {described}", function, "__defaults__"
+    for defaults in ("__defaults__", "__kwdefaults__"):
+        if getattr(function, defaults, None):
+            yield f"the defaults of {described}", function, defaults
     variables = getattr(getattr(function, "__code__", None), "co_freevars", ())
     for variable, cell in zip(variables, getattr(function, "__closure__", None) or ()):
         yield f"the variable {variable} around {described}", cell, "cell_contents"
@@ -195,9 +206,10 @@ class Mark:
                     os.environ.pop(name, None)
         elif kind == "module and class variables":
             for _, owner, name, value, kept in self._values:
-                _put(value, kept)
                 if _get(owner, name) is not value:
                     setattr(owner, name, value)
+                if _differs(value, kept) and not _put(value, kept):
+                    setattr(owner, name, copy.deepcopy(kept))
         elif kind == "files":
             for path in {*self._files, *written_files()}:
                 _write(path, self._files.get(path))
@@ -215,14 +227,13 @@ def _get(owner: Any, name: str) -> Any:
 
 
 def _watchable(value: Any) -> bool:
-    if value is None or isinstance(value, (bool, int, float, str, bytes, tuple, *_GENERATORS)):
+    """Data and own objects of moderate size; no code, and no objects of libraries (locks, loggers)."""
+    if isinstance(value, (np.generic, np.ndarray, *_GENERATORS)):
         return True
-    if isinstance(value, _CONTAINERS):
-        return _size(value, _MOST_PARTS) < _MOST_PARTS
     module = type(value).__module__.partition(".")[0]
-    plain = not callable(value) and not isinstance(value, (type, type(sys)))
-    own = module not in sys.stdlib_module_names or type(value).__module__ == "itertools"
-    return plain and own and module not in _LIBRARIES and _size(vars_of(value), _MOST_PARTS) < _MOST_PARTS
+    if callable(value) or (module in _FOREIGN and module not in _DATA_MODULES):
+        return False
+    return _size(value, _MOST_PARTS) + _size(vars_of(value), _MOST_PARTS) < _MOST_PARTS
 
 
 def vars_of(value: Any) -> dict[str, Any]:
@@ -266,15 +277,13 @@ def _differs(value: Any, kept: Any) -> bool:
     if isinstance(value, _GENERATORS):
         return Comparison(ignore=()).difference(capture(kept), capture(_keep(value))) is not None
     if type(value).__module__ == "itertools":
-        return repr(value) != repr(kept)
+        return repr(value) != repr(kept)  # itertools.count tells its number so
     left, right = (vars_of(x) or x for x in (kept, value))
     return Comparison(ignore=()).difference(capture(left), capture(right)) is not None
 
 
-def _put(value: Any, kept: Any) -> None:
-    """Makes a mutable value what it was, in place, for others hold it too."""
-    if kept is _UNKEPT or not _differs(value, kept):
-        return
+def _put(value: Any, kept: Any) -> bool:
+    """Makes a mutable value what it was, in place, for others hold it too; False where that cannot be."""
     if isinstance(value, random.Random):
         value.setstate(kept)
     elif isinstance(value, np.random.Generator):
@@ -294,6 +303,9 @@ def _put(value: Any, kept: Any) -> None:
     elif vars_of(value):
         vars(value).clear()
         vars(value).update(copy.deepcopy(vars(kept)))
+    else:
+        return isinstance(value, tuple) and all(map(_put, value, kept))
+    return True
 
 
 def _content(path: Path) -> bytes | None:

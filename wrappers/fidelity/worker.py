@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .checks import run_check
-from .checks.background import running
 from .context import Context, Settings
 from .oracle import now
 from .program import printable
+from .running import running
 from .target import Target, load
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -48,12 +48,11 @@ def main(job: str, results: str) -> None:
 
 def _prepare_and_serve(target: Target, settings: Settings, names: list[str], out: TextIO) -> dict[str, Any]:
     """Prepares; where nothing is left running, forks the checks from here."""
-    before = running()
     context = Context(target, settings)
     faulthandler.dump_traceback_later(settings.time_limit, exit=True)
     context.prepare()
     faulthandler.cancel_dump_traceback_later()
-    clean = not running() - before
+    clean = not running() - context.baseline
     _write(out, {"event": "prepared", "capability": context.capability})
     if clean:
         _serve(context, names, out)
@@ -67,6 +66,11 @@ def _serve(context: Context, names: list[str], out: TextIO) -> None:
         limit = context.settings.time_limit
         result = _contained(lambda name=name: _check(context, name), context.settings, limit)  # type: ignore[misc]
         _write(out, {"event": "result", "check": name, "seconds": now() - begin, **result})
+
+
+def contained_check(target: Target, settings: Settings, name: str) -> dict[str, Any]:
+    """The result of one check, prepared and run in a forked child of this process."""
+    return _contained(lambda: _check(Context(target, settings), name), settings, settings.time_limit)
 
 
 def _check(context: Context, name: str) -> dict[str, Any]:

@@ -44,6 +44,9 @@ REPEATING = frozenset(
     {"determinism", "round trip", "dirty round trip", "isolation", "transparency", "counters", "hidden state"}
 ) | {"portability"}
 
+# Of the time for one check; the others are skipped where the check of distributions is needed.
+WEIGHTS = {"hidden state": 2.0, "distribution": 6.0}
+
 
 def run_check(name: str, context: Context) -> Finding:
     """Runs one check where it applies to the environment. Raises what the environment raises."""
@@ -51,5 +54,5 @@ def run_check(name: str, context: Context) -> Finding:
         return Finding("nothing can be captured; see coverage", skipped=True)
     if name in REPEATING and context.nondeterministic:
         return Finding("the environment is declared nondeterministic; see distribution", skipped=True)
-    context.start()
+    context.start(WEIGHTS.get(name, 1.0))
     return CHECKS[name](context)

@@ -35,7 +35,7 @@ def measure(context: Context) -> dict[str, float]:
                 outcome = _timed(times["step"], lambda: env.step(copy.deepcopy(event.value)))  # noqa: B023
                 snapshot = _timed(times["snapshot"], env.snapshot)
                 _timed(times["restore"], lambda: env.restore(snapshot))  # noqa: B023
-                if snapshot.capability != "memory" and len(sizes) < 200:
+                if context.unwritten is None and len(sizes) < 200:
                     sizes.append(float(Snapshot(snapshot.origin, snapshot.payload()).size))
                 snapshot.close()
                 if outcome[2] or outcome[3] or context.time_is_up:

@@ -18,11 +18,12 @@ from ..oracle import Oracle, reset
 from ..program import Failure, Op, Program, Run, events
 from .restoring import occasions
 
-ONLY = ("terminated", "truncated", "info.episode")
+ONLY = ("terminated", "truncated", "info.episode", "info.episode_so_far")
+_CLOCK = "info.episode_so_far.t"
 
 
 def check(context: Context) -> Finding:
-    comparison = replace(context.comparison, only=ONLY)
+    comparison = replace(context.comparison, only=ONLY, ignore=(*context.comparison.ignore, _CLOCK))
     longest = max(episode.length for episode in context.episodes)
     limits = [None, max(3, min(12, longest - 1))]
     details = []
@@ -44,13 +45,10 @@ def check(context: Context) -> Finding:
 
 def _counting(context: Context, limit: int | None) -> Callable[[], SnapshotEnv]:
     def make() -> SnapshotEnv:
-        env = context.target.make()
-        wrapped: gym.Env = env
+        env: gym.Env = context.target.make()
         if limit is not None:
-            wrapped = TimeLimit(wrapped, limit)
-        if not any(isinstance(wrapper, RecordEpisodeStatistics) for wrapper in env._stack.wrappers):
-            wrapped = RecordEpisodeStatistics(wrapped)
-        return env if wrapped is env else SnapshotEnv(wrapped)
+            env = TimeLimit(env, limit)
+        return SnapshotEnv(RecordEpisodeStatistics(env, stats_key="episode_so_far"))
 
     return make
 

@@ -19,7 +19,13 @@ def check(context: Context) -> Finding:
             return Finding(str(error), passed=False, reproduce=_reproduce(context, error.actions, str(error)))
         if context.time_is_up:
             break
-    return Finding(f"{_names(context)}; captured and restored at {moments} moments")
+    detail = f"{_names(context)}; captured and restored at {moments} moments"
+    if context.unwritten is not None and context.capability != "memory":
+        detail += (
+            ". Snapshots cannot be written as bytes, for the observation and info of the moment travel in "
+            f"them: {context.unwritten}"
+        )
+    return Finding(detail)
 
 
 class _Uncaptured(Exception):
@@ -41,10 +47,11 @@ def _capture_everywhere(context: Context, episode: Episode) -> int:
             try:
                 with env.snapshot() as snapshot:
                     env.restore(snapshot)
-                    if env.capability != "memory":
+                    if context.unwritten is None:
                         snapshot.to_bytes()
-            except SnapshotError as error:
-                raise _Uncaptured(f"after step {len(actions)}: {error}", actions) from None
+            except Exception as error:  # the environment's get_state and set_state may raise anything
+                kind = "" if isinstance(error, SnapshotError) else f"{type(error).__name__}: "
+                raise _Uncaptured(f"after step {len(actions)}: {kind}{error}", actions) from None
             moments += 1
             if (event is not None and any(over)) or context.time_is_up:
                 break
@@ -63,10 +70,10 @@ def _names(context: Context) -> str:
 
 
 def _reproduce(context: Context, actions: list, message: str) -> dict:
-    from ..program import printable
+    from ..program import literal, printable
 
     seed = context.settings.seed
-    lines = ["a = make()", f"a.reset(seed={seed})", *(f"a.step({action!r})" for action in actions)]
+    lines = ["a = make()", f"a.reset(seed={seed})", *(f"a.step({literal(action)})" for action in actions)]
     return {
         "seed": seed,
         "actions": [printable(action) for action in actions],

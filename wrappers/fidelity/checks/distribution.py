@@ -19,7 +19,7 @@ import numpy as np
 
 from ...snapshot_env import SnapshotEnv
 from ..context import Context, Finding
-from ..oracle import RandomPolicy, now, perform
+from ..oracle import RandomPolicy, perform
 from ..program import printable
 
 LEVEL = 0.01  # of all tests of one sample together
@@ -40,7 +40,7 @@ def check(context: Context) -> Finding:
         return moments[-1]
     rejected = _rejected(moments, None)
     if rejected:
-        context.until = now() + context.settings.budget
+        context.start(6.0)
         again = _rejected(list(_sample(context, 1)), set(rejected))
         if again:
             worst = min(again, key=lambda test: again[test])
@@ -118,13 +118,16 @@ def _continue(context: Context, env: SnapshotEnv, answer: dict[str, Any], seed: 
     """Features of a continuation under a policy that is the same for all continuations of the moment."""
     policy = context.settings.policy or RandomPolicy(seed + 1, persistence=0.3)
     features: Features = {}
-    total, length = 0.0, 0
+    total, length, start = 0.0, 0, _numbers(answer["observation"], "change of the first observation")
     for length in range(1, _HORIZON + 1):
         answer = _act(context, env, policy, answer)
         total += float(answer["reward"])
         if length == 1:
             features["reward of the first step"] = float(answer["reward"])
-            features.update(_numbers(answer["observation"], "first observation"))
+            first = _numbers(answer["observation"], "first observation")
+            features.update(first)
+            # Against where it stood, so that a restore to a random place shows: its law overall is the same.
+            features.update({n: abs(b - a) for (n, a), b in zip(start.items(), first.values())})
         if answer["terminated"] or answer["truncated"]:
             break
     features.update({"return": total, "length": float(length)})

@@ -21,9 +21,9 @@ from typing import Any
 from ...snapshot_env import SnapshotEnv
 from ..context import Context, Finding
 from ..oracle import now
-from ..program import printable
+from ..program import literal, printable
+from ..running import children_of, running_processes
 from ..watch import watch_files, written_files
-from .background import _children
 
 _STEPS = 12  # of a cycle
 _WARM_UP = 130  # cycles; RecordEpisodeStatistics remembers 100 episodes
@@ -33,7 +33,7 @@ _CONFIRM = 4000  # more cycles before anything is accused
 # and what is accused must have grown by kilobytes. The process's own memory is coarser still.
 _LEAST_A_CYCLE = {"memory": 4.0, "resident memory": 2048.0}
 _LEAST = {"memory": 64.0, "resident memory": 1e6}
-_SURELY = {"memory": 8192.0, "resident memory": 2e6}
+_SURELY = {"memory": 4096.0, "resident memory": 2e6}
 
 
 @dataclass
@@ -156,7 +156,7 @@ def _halves(cycle: _Cycle, half: int, least: Mapping[str, float]) -> list[_Growt
     for name in start:
         first, second = middle[name] - start[name], end[name] - middle[name]
         enough = max(least.get(name, 1.0), _LEAST_A_CYCLE.get(name, 0.0) * half)
-        if first > 0 and second >= enough and second >= 0.3 * first:
+        if first > 0 and second >= enough and second >= 0.4 * first:
             growths.append(_Growth(name, (first + second) / (2 * half), 2 * half))
     if any(growth.name == "memory" for growth in growths):  # the same growth, seen twice
         growths = [growth for growth in growths if growth.name != "resident memory"]
@@ -182,7 +182,7 @@ def _amounts() -> dict[str, float]:
         "resident memory": _resident(),
         "descriptors": float(_count("/proc/self/fd")),
         "threads": float(threading.active_count()),
-        "child processes": float(len(_children()) + _zombies()),
+        "child processes": float(len(running_processes()) + _zombies()),
         "files": float(len(files)),
         "disk": float(sum(files)),
     }
@@ -202,10 +202,9 @@ def _resident() -> float:
 def _zombies() -> int:
     """Children that ended and that nobody waited for."""
     count = 0
-    for task in Path("/proc/self/task").glob("*/children"):
-        for child in task.read_text().split():
-            stat = Path(f"/proc/{child}/stat")
-            count += stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    for child in children_of(os.getpid()):
+        stat = Path(f"/proc/{child}/stat")
+        count += stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
     return count
 
 
@@ -216,7 +215,7 @@ def _finding(context: Context, name: str, cycle: _Cycle, growths: list[_Growth],
     detail = f"{name}: {', '.join(map(str, growths))} over {growths[0].cycles} equal cycles"
     actions = [printable(event.value) for event in script[1:]]
     lines = ["for _ in range(1000):", f"    a.reset(seed={script[0].value[0]})"]
-    lines += [f"    a.step({action!r})" for action in actions]
+    lines += [f"    a.step({literal(event.value)})" for event in script[1:]]
     if context.refusal is None:
         lines += ["    a.restore(a.snapshot())"]
     lines.insert(1 if "new" in name else 0, ("    " if "new" in name else "") + "a = make()")

@@ -20,6 +20,8 @@ _LONGEST = 300  # steps of a continuation
 def check(context: Context) -> Finding:
     if context.capability == "memory":
         return Finding("capability 'memory': snapshots stay in their process", skipped=True)
+    if context.unwritten is not None:
+        return Finding(f"snapshots cannot be written: {context.unwritten}", skipped=True)
     tasks, nodes, starts, held = [], [], [], []
     env = context.target.make()
     try:
