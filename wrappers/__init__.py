@@ -13,12 +13,31 @@ from .snapshot import Snapshot
 from .snapshot_env import SnapshotEnv
 
 if TYPE_CHECKING:
+    from .contract import SnapshotContract
+    from .faults import FaultInjector
     from .fidelity import FidelityReport, check_fidelity
+    from .vector import make_vec
 
-__all__ = ["CodecError", "FidelityReport", "Snapshot", "SnapshotEnv", "SnapshotError", "check_fidelity"]
+__all__ = [
+    "CodecError",
+    "FaultInjector",
+    "FidelityReport",
+    "Snapshot",
+    "SnapshotContract",
+    "SnapshotEnv",
+    "SnapshotError",
+    "check_fidelity",
+    "make_vec",
+]
 
 # Imported when they are asked for: whoever only runs environments need not pay for them.
-_LATER = {"check_fidelity": "fidelity", "FidelityReport": "fidelity"}
+_LATER = {
+    "FaultInjector": "faults",
+    "FidelityReport": "fidelity",
+    "SnapshotContract": "contract",
+    "check_fidelity": "fidelity",
+    "make_vec": "vector",
+}
 
 
 def __getattr__(name: str) -> Any:

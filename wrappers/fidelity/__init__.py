@@ -19,13 +19,12 @@ from typing import Any
 
 import gymnasium as gym
 
+from ..target import CannotMake, dump, process_environment, target_of
 from .checks import CHECKS
 from .compare import DEFAULT_IGNORE
 from .context import Settings
-from .elsewhere import environment
 from .oracle import Policy, now
 from .report import CheckResult, FidelityReport
-from .target import CannotMake, dump, target_of
 
 __all__ = [
     "CHECKS",
@@ -160,7 +159,7 @@ def _messages(job: bytes) -> Any:
         (folder / "job").write_bytes(job)
         results, log = folder / "results", folder / "log"
         results.touch()
-        variables = {**environment(0), "TMPDIR": str(folder)}
+        variables = {**process_environment(0), "TMPDIR": str(folder)}
         for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             variables[threads] = "1"  # idle threads of numeric libraries would make forks unsafe
         with log.open("wb") as errors:

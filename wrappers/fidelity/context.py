@@ -14,12 +14,12 @@ from typing import Any
 
 from ..errors import SnapshotError
 from ..snapshot_env import SnapshotEnv
+from ..target import Target
 from .compare import DEFAULT_IGNORE, Comparison
 from .oracle import Event, Node, Oracle, Policy, RandomPolicy, now, reset
 from .program import Failure, Op, Program, Run
 from .running import running
 from .shrink import shrink
-from .target import Target
 
 MAX_STEPS = 1000  # of a recorded episode; the time limit of recording usually comes first
 

@@ -19,11 +19,9 @@ from typing import Any
 import cloudpickle
 
 from ..snapshot import Snapshot
+from ..target import Target, dump, load, process_environment
 from .compare import Comparison
 from .oracle import Event, perform
-from .target import Target, dump, load
-
-_PACKAGES = str(Path(__file__).resolve().parents[2])
 
 
 @dataclass
@@ -59,7 +57,7 @@ class Elsewhere:
                     str(self._answers),
                 ],
                 cwd=str(folder) if cwd is None else cwd,
-                env=environment(hash_seed),
+                env=process_environment(hash_seed),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -75,16 +73,6 @@ class Elsewhere:
             return cloudpickle.loads(self._answers.read_bytes())
         finally:
             self._folder.cleanup()
-
-
-def environment(hash_seed: int) -> dict[str, str]:
-    """Environment variables of a process that can import this package."""
-    path = os.environ.get("PYTHONPATH")
-    return {
-        **os.environ,
-        "PYTHONPATH": _PACKAGES + (os.pathsep + path if path else ""),
-        "PYTHONHASHSEED": str(hash_seed),
-    }
 
 
 def play(target: Target, comparison: Comparison, task: Task) -> Answers:

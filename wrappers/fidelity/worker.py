@@ -26,12 +26,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from ..target import Target, load
 from .checks import run_check
 from .context import Context, Settings
 from .oracle import now
 from .program import printable
 from .running import running
-from .target import Target, load
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 

@@ -1,4 +1,4 @@
-"""The environment under examination: how to make it, here and in other processes.
+"""How to make an environment, here and in other processes.
 
 A target travels to other processes as bytes of cloudpickle (which Gymnasium depends on), so factories may be
 lambdas and local classes. They are the user's own code on the user's own machine; snapshots never travel so.
@@ -10,6 +10,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any
 import cloudpickle
 import gymnasium as gym
 
-from ..snapshot_env import SnapshotEnv
+from .snapshot_env import SnapshotEnv
 
 
 class CannotMake(RuntimeError):
@@ -105,6 +106,16 @@ def _own_files() -> dict[str, str]:
         if file and file.endswith(".py") and not standard and "site-packages" not in Path(file).parts:
             found[name] = str(Path(file).resolve())
     return found
+
+
+def process_environment(hash_seed: int | None = None) -> dict[str, str]:
+    """Environment variables of a Python process that can import this package."""
+    path = os.environ.get("PYTHONPATH")
+    packages = str(Path(__file__).resolve().parents[1])
+    variables = {**os.environ, "PYTHONPATH": packages + (os.pathsep + path if path else "")}
+    if hash_seed is not None:
+        variables["PYTHONHASHSEED"] = str(hash_seed)
+    return variables
 
 
 class _FileFinder(importlib.abc.MetaPathFinder):
