@@ -35,6 +35,10 @@ def batch_of(layout):
     return collate(packed, CPU)
 
 
+def one_tree():
+    return collate(pack_tree(random_tree(0), random_credit(random_tree(0), 0), True), CPU)
+
+
 @pytest.mark.parametrize("kl", ["", "exact"])
 @pytest.mark.parametrize("layout", LAYOUTS.values())
 def test_no_table_over_the_vocabulary_is_longer_than_a_chunk(layout, kl):
@@ -54,9 +58,8 @@ def test_no_table_over_the_vocabulary_is_longer_than_a_chunk(layout, kl):
 def test_eager_attention_is_refused_for_trees():
     model = tiny_model()
     model.set_attn_implementation("eager")
-    batch = collate(pack_tree(random_tree(0), random_credit(random_tree(0), 0), True), CPU)
     with pytest.raises(ValueError, match='or use the layout "rows"'):
-        token_logprobs(model, batch, 1.0, 8)
+        token_logprobs(model, one_tree(), 1.0, 8)
 
 
 def test_a_model_that_keeps_the_spans_from_its_attention_is_refused():
@@ -64,9 +67,8 @@ def test_a_model_that_keeps_the_spans_from_its_attention_is_refused():
     layer = model.get_decoder().layers[1]
     forward = layer.forward
     layer.forward = lambda *args, spans=None, **kwargs: forward(*args, **kwargs)
-    batch = collate(pack_tree(random_tree(0), random_credit(random_tree(0), 0), True), CPU)
     with pytest.raises(ValueError, match="does not hand the arguments"):
-        token_logprobs(model, batch, 1.0, 8)
+        token_logprobs(model, one_tree(), 1.0, 8)
 
 
 def test_running_over_a_tree_leaves_the_model_as_it_was_for_everything_else():
