@@ -17,6 +17,9 @@ from ..policy import attention
 from .base import Completion, Request, Sampling, uniforms
 from .kv import BatchCache, Prefix
 
+PREFILL_TOKENS = 8192
+"""Padded tokens of contexts that are run together: bounds the memory that a forward pass takes."""
+
 
 class HFEngine:
     """Generates with a transformers causal language model (Llama, Qwen2 and others with ordinary KV layers).
@@ -128,7 +131,9 @@ class HFEngine:
                 prefix.copy_into(cache.row(row))
         uniform = np.stack([uniforms(r.key, sampling.max_new_tokens) for r in requests])
         draws = torch.from_numpy(uniform).to(self.device)
-        logits = self._prefill(cache, [r.tokens[c:] for r, c in zip(requests, cached)], cached)
+        new = [request.tokens[count:] for request, count in zip(requests, cached)]
+        parts = [self._prefill(cache, new[a:b], cached[a:b], a) for a, b in _alike(list(map(len, new)))]
+        logits = torch.cat(parts)
 
         out = [Completion([], [], [], False, self.version) for _ in requests]
         rows = list(range(len(requests)))  # which request each row of the buffer still works for
@@ -144,8 +149,9 @@ class HFEngine:
             if not running:
                 break
             if len(running) < len(rows):
+                running = _closed_up(running)
+                cache.keep(running, max(lengths[rows[k]] for k in running) + step)
                 keep = torch.tensor(running, device=self.device)
-                cache.keep(keep)
                 tokens, ends, draws = tokens[keep], ends[keep], draws[keep]
                 rows = [rows[k] for k in running]
             logits = self._forward(cache, tokens[:, None], ends[:, None], int(ends.max()) + 1)[:, 0]
@@ -153,8 +159,14 @@ class HFEngine:
             ends = ends + 1
         return out
 
-    def _prefill(self, cache: BatchCache, new: list[list[int]], cached: list[int]) -> torch.Tensor:
-        """Run the uncached part of every context; return the next-token logits, float[rows, vocabulary]."""
+    def _prefill(
+        self, cache: BatchCache, new: list[list[int]], cached: list[int], first: int
+    ) -> torch.Tensor:
+        """Run the uncached part of the contexts of the rows from `first` on.
+
+        Returns:
+            The next-token logits, float[rows, vocabulary].
+        """
         width = max(map(len, new))
         ids = torch.zeros((len(new), width), dtype=torch.long)
         for row, tokens in enumerate(new):
@@ -163,14 +175,14 @@ class HFEngine:
         # Padding stands behind its row, where no real token looks; the last slot is never a real token's.
         positions = positions.clamp(max=cache.capacity - 1).to(self.device)
         end = min(cache.capacity, int(positions.max()) + 1)
-        hidden = self._forward(cache, ids.to(self.device), positions, end)
+        hidden = self._forward(cache, ids.to(self.device), positions, end, first)
         final = torch.tensor([len(tokens) - 1 for tokens in new], device=self.device)
         return self._head(hidden[torch.arange(len(new), device=self.device), final])
 
     def _forward(
-        self, cache: BatchCache, ids: torch.Tensor, positions: torch.Tensor, end: int
+        self, cache: BatchCache, ids: torch.Tensor, positions: torch.Tensor, end: int, first: int = 0
     ) -> torch.Tensor:
-        mask = cache.place(positions, end)
+        mask = cache.place(positions, end, first)
         arguments = {self._cache_argument: cache}
         return self._decoder(
             input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, **arguments
@@ -232,4 +244,32 @@ def _usable_prefix(request: Request) -> Prefix | None:
 
 
 def _uncached(request: Request) -> int:
-    return len(request.tokens) - (request.cache.length if request.cache else 0)
+    """Tokens that have to be run."""
+    covered = request.cache.length if request.cache else 0
+    return max(1, len(request.tokens) - covered)
+
+
+def _alike(widths: list[int]) -> list[tuple[int, int]]:
+    """Split rows of rising width into ranges that are run together.
+
+    None is less than half as wide as the widest of its range: a sibling's one token beside a first prompt
+    would cost as much as the prompt. And no range has more than `PREFILL_TOKENS`, unless it is one row.
+    """
+    ranges: list[tuple[int, int]] = []
+    end = len(widths)
+    while end:
+        widest = widths[end - 1]
+        start = end - 1
+        while start and 2 * widths[start - 1] >= widest and (end - start + 1) * widest <= PREFILL_TOKENS:
+            start -= 1
+        ranges.append((start, end))
+        end = start
+    return ranges[::-1]
+
+
+def _closed_up(rows: list[int]) -> list[int]:
+    """The same rows (rising), in an order in which all that can stay where they are do."""
+    stay = [row for row in rows if row < len(rows)]
+    move = iter(rows[len(stay) :])
+    staying = set(stay)
+    return [row if row in staying else next(move) for row in range(len(rows))]

@@ -2,8 +2,8 @@
 
 A `Prefix` is immutable. It names a parent prefix and holds the segment that was added to it, so that
 siblings share their backbone's segments, and cutting a prefix at a branch point copies nothing. `BatchCache`
-is the dense working
-buffer of one batch: row i's tokens lie at positions 0, 1, ..., however long the other rows are.
+is the dense working buffer of one batch: row i's tokens lie at positions 0, 1, ..., however long the other
+rows are.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Prefix:
 class BatchCache:
     """The dense KV buffer of one batch, in the form transformers' attention layers ask for.
 
-    Before each forward pass `place` says at which position of which row the new tokens stand; `update`,
-    called by every layer, stores them there and returns the buffer up to the longest row.
+    Before each forward pass `place` says at which positions of which rows the new tokens stand; `update`,
+    called by every layer, stores them there and returns those rows up to the longest one.
     """
 
     is_compileable = False
@@ -71,33 +71,43 @@ class BatchCache:
         self.capacity = shape[3]
         self._positions = torch.empty(0, dtype=torch.long)
         self._rows = torch.empty(0, dtype=torch.long)
-        self._end = 0
+        self._first, self._end = 0, 0
 
     def row(self, index: int) -> torch.Tensor:
         """Row `index`: float[2, layers, heads, capacity, head size] (a view)."""
         return self.data[:, :, index]
 
-    def keep(self, rows: torch.Tensor) -> None:
-        """Drop all rows but these (long[n]), in this order."""
-        self.data = self.data.index_select(2, rows)
+    def keep(self, rows: list[int], used: int) -> None:
+        """Drop all rows but these: row `rows[i]` becomes row i. None holds more than `used` tokens.
 
-    def place(self, positions: torch.Tensor, end: int) -> torch.Tensor:
-        """Announce the next tokens' positions (long[rows, new]); no row is longer than `end` afterwards.
+        Only rows that move are copied, so `rows` had better leave in place what it can; a row may not move to
+        where a later one of `rows` comes from.
+        """
+        for to, source in enumerate(rows):
+            if to != source:
+                self.data[:, :, to, :, :used] = self.data[:, :, source, :, :used]
+        self.data = self.data[:, :, : len(rows)]
+
+    def place(self, positions: torch.Tensor, end: int, first: int = 0) -> torch.Tensor:
+        """Announce the next tokens' positions (long[n, new]), in the rows from `first` on.
+
+        None of these rows is longer than `end` afterwards.
 
         Returns:
-            The attention mask, bool[rows, 1, new, end]: a token sees its own row up to and including itself.
+            The attention mask, bool[n, 1, new, end]: a token sees its own row up to and including itself.
         """
         self._positions = positions
         self._rows = torch.arange(positions.shape[0], device=positions.device)[:, None]
-        self._end = end
+        self._first, self._end = first, end
         seen = torch.arange(end, device=positions.device)
         return seen <= positions[:, None, :, None]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
     ) -> tuple[Any, Any]:
-        """Store float[rows, heads, new, head size] of one layer; return that layer's buffer."""
-        stored = self.data[0, layer], self.data[1, layer]
+        """Store float[n, heads, new, head size] of one layer; return that layer's rows."""
+        rows = slice(self._first, self._first + len(self._rows))
+        stored = self.data[0, layer, rows], self.data[1, layer, rows]
         for buffer, new in zip(stored, (keys, values)):
             buffer[self._rows, :, self._positions] = new.transpose(1, 2)
         return stored[0][:, :, : self._end], stored[1][:, :, : self._end]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import CohereConfig, CohereForCausalLM, MistralConfig, MistralForCausalLM
 
 from bpo_train.engine import Request
-from bpo_train.engine.hf import HFEngine
+from bpo_train.engine.hf import HFEngine, _alike, _closed_up
 from bpo_train.engine.kv import Prefix
-from engine_conformance import NO_STOP, EngineConformance
+from engine_conformance import NO_STOP, STOP, EngineConformance, check_against_oracle
 from tiny_models import tiny_model
 
 
@@ -75,6 +77,36 @@ def test_a_prefix_is_written_out_in_order():
     leaf.copy_into(buffer)
     assert torch.equal(buffer[:, :, :, :8], data)
     assert not buffer[:, :, :, 8:].any()
+
+
+def test_first_prompts_later_turns_and_siblings_mix_in_one_batch():
+    model = tiny_model()
+    engine = HFEngine(model)
+    (trunk,) = engine.generate([Request([3] * 40, (1,))], NO_STOP)
+    later = [3] * 40 + trunk.tokens + [8] * 9
+    mixed = [Request([3] * 40, (2, k), trunk.cache) for k in range(3)]  # one token to run
+    mixed += [Request(later, (3, k), trunk.cache) for k in range(3)]  # some
+    mixed += [Request([k + 1] * 30, (4, k)) for k in range(3)]  # all
+    for request, completion in zip(mixed, engine.generate(mixed, STOP)):
+        check_against_oracle(model, request.tokens, completion)
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=64).map(sorted), st.integers(1, 2000))
+def test_contexts_run_together_are_alike_in_length_and_bounded(widths, limit):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bpo_train.engine.hf.PREFILL_TOKENS", limit)
+        ranges = _alike(widths)
+    assert [i for start, end in ranges for i in range(start, end)] == list(range(len(widths)))
+    for start, end in ranges:
+        assert 2 * widths[start] >= widths[end - 1]
+        assert end - start == 1 or (end - start) * widths[end - 1] <= limit
+
+
+@given(st.sets(st.integers(0, 30), min_size=1).map(sorted))
+def test_rows_close_up_and_move_only_where_they_must(rows):
+    closed = _closed_up(rows)
+    assert sorted(closed) == rows
+    assert all(row >= len(rows) for to, row in enumerate(closed) if to != row)
 
 
 def test_the_model_is_left_in_the_mode_it_was_in():
