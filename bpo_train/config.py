@@ -287,8 +287,14 @@ def recipe_for(env: str | None) -> Path | None:
     return None
 
 
-def recipe_flags(path: Path) -> list[str]:
+def recipe_flags(path: Path, method: str | None = None) -> list[str]:
     """A recipe as command-line flags.
+
+    Its `per_method` entry maps names of methods to options that hold for these only.
+
+    Args:
+        path: of the recipe.
+        method: that was asked for; None for the recipe's own.
 
     Raises:
         ValueError: the file is no mapping, or has a key that is no option.
@@ -296,9 +302,10 @@ def recipe_flags(path: Path) -> list[str]:
     content = yaml.safe_load(path.read_text())
     if not isinstance(content, dict):
         raise ValueError(f"recipe {path} holds a {type(content).__name__}; expected `option: value` lines")
+    special = content.pop("per_method", {}).get(method or content.get("method"), {})
     known = option_names()
     flags: list[str] = []
-    for key, value in content.items():
+    for key, value in {**content, **special}.items():
         if key not in known:
             close = difflib.get_close_matches(str(key), known, 1)
             hint = f"; did you mean {close[0]!r}?" if close else "; see --help for all options"
@@ -331,7 +338,9 @@ def parse(args: Sequence[str], prog: str) -> Config:
     args = list(args)
     recipe = _take_value(args, "--recipe")
     path = recipe_path(recipe) if recipe else recipe_for(_value(args, "--env"))
-    base = Config() if path is None else _cli(recipe_flags(path), Config(), f"recipe {path.stem}")
+    base = Config()
+    if path is not None:
+        base = _cli(recipe_flags(path, _value(args, "--method")), base, f"recipe {path.stem}")
     return _cli(args, base, prog)
 
 

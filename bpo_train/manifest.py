@@ -45,8 +45,8 @@ class RunFolder:
 
     @staticmethod
     def check_free(output: Path | None) -> None:
-        """Raise FileExistsError if `output` holds a run already."""
-        if output is not None and (output / "manifest.json").exists():
+        """Raise FileExistsError if `output` holds a run already, one that got as far as a checkpoint."""
+        if output is not None and any(output.glob("checkpoint*")):
             raise FileExistsError(f"{output} holds a run already; choose another --output, or remove it")
 
     @classmethod

@@ -15,7 +15,8 @@ def batch_metrics(trees: Sequence[RolloutTree], credits: Sequence[TreeCredit]) -
     """Outcomes, entropy, degeneracy and size of a batch.
 
     `success` and `score` count rollouts from the root only: forks over-represent the states they start from.
-    `nondegenerate_steps` is the share of decisions with |advantage| > 0.1, `degenerate_points` the share of
+    `credits` are in units of the return, before any normalisation. `nondegenerate_steps` is the share of
+    decisions with |advantage| > 0.1, `degenerate_points` the share of
     branch points whose siblings' returns are all equal.
     """
     roots = [branch for tree in trees for branch in tree.branches if branch.fork == 0]

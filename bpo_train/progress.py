@@ -116,7 +116,7 @@ def accounts_table(records: Sequence[Mapping[str, float]]) -> Table:
 def summary_table(summary: Mapping[str, Mapping[str, float]]) -> Table:
     """The evaluation before and after as a table."""
     start, end, difference = summary["start"], summary["end"], summary["difference"]
-    table = Table(title=f"held-out evaluation, {start['n']} tasks")
+    table = Table(title=f"evaluation on {start['n']} tasks")
     for column in ("", "before", "after"):
         table.add_column(column, justify="left" if not column else "right")
     for key, label in (

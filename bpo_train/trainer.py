@@ -7,6 +7,7 @@ update: a run that was killed and resumed goes through the same numbers as one t
 from __future__ import annotations
 
 import copy
+import dataclasses
 import time
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from .collect.collector import Collector, CollectorMeters, GrowthOptions
 from .collect.environment import Task, Tasks, make_environment, tasks_of
 from .collect.pool import InProcessPool, PoolMeters
 from .config import Config
+from .credit import make_credit
 from .engine import Sampling
 from .engine.hf import HFEngine
 from .evaluate import Evaluation, evaluate, paired_difference
@@ -84,6 +86,8 @@ class Trainer:
         self.collector = Collector(
             self.engine, self.train_pool, self.policy.format, self.sampling, self.schedule, self.growth
         )
+        unscaled = dataclasses.replace(config.credit, scale="none")
+        self.meter = make_credit(self.credit.name, unscaled)  # advantages in units of the return, for meters
         self.cursor = 0  # tasks drawn so far
         self.seconds = 0.0  # spent by earlier parts of a resumed run
         if checkpoint is not None:
@@ -126,10 +130,10 @@ class Trainer:
         """Train to the end, evaluate, write the run folder; the summary, or {} if a signal stopped it."""
         config = self.config
         begin = time.perf_counter() - self.seconds
-        start = self._begin()
-        assert self.folder is not None
         total = config.learn.updates
         with StopSignals() as stop, Display(total, "training", self.console) as display:
+            start = self._begin()
+            assert self.folder is not None
             while self.learner.updates < total and not stop.requested:
                 metrics = self.update()
                 done = self.learner.updates
@@ -178,6 +182,10 @@ class Trainer:
             highlight=False,
             soft_wrap=True,
         )
+        if shared := {t.id for t in self.tasks.tasks} & {t.id for t in self.eval_tasks.tasks}:
+            self.console.print(
+                f"the evaluation is not held out: {len(shared)} of its tasks are trained on too"
+            )
         if config.run.from_scratch:
             self.policy.save(self.folder.path / "start")
         start = self._evaluate("before", 0)
@@ -204,7 +212,7 @@ class Trainer:
         self.engine.refresh(self.learner.updates)
         end = time.perf_counter()
         pool = self.train_pool.meters
-        metrics = batch_metrics(trees, credits) | learned
+        metrics = batch_metrics(trees, self.meter(trees)) | learned
         return metrics | {
             "environment_steps": pool.steps,
             "snapshots": pool.snapshots,
@@ -264,8 +272,9 @@ class Trainer:
         numbers = found.summary()
         self.console.print(
             f"{when}: success {numbers['success']:.3f} sampled, {numbers['greedy_success']:.3f} greedy, "
-            f"score {numbers['score']:.3f} ({numbers['n']} held-out tasks)",
+            f"score {numbers['score']:.3f} ({numbers['n']} tasks)",
             highlight=False,
+            soft_wrap=True,
         )
         if update is not None and self.folder is not None:
             self.folder.log(update, {f"eval_{name}": value for name, value in numbers.items()})

@@ -203,7 +203,8 @@ class Collector:
         growth.points += 1
         indices = [growth.tree.add_fork(0, depth) for _ in range(self._forks)]
         growth.tree.branch_points.append(BranchPoint(0, depth, indices, fresh=self._fresh))
-        slots = self._pool.restore([handle] * self._forks)
+        seeds = [_environment_seed(growth, index) for index in indices]
+        slots = self._pool.restore([handle] * self._forks, seeds)
         return [_Live(growth, index, slot, list(row), [], cache) for index, (slot, _) in zip(indices, slots)]
 
     def _advance(self, live: _Live, completion: Completion, seen: Observation) -> bool:
@@ -249,7 +250,7 @@ class Collector:
 
 
 def _environment_seed(growth: _Growth, branch: int) -> int:
-    """Seed of an environment's own randomness, for a rollout that starts at the root."""
+    """Seed of an environment's own randomness on one branch, from its fork on."""
     return int(np.random.SeedSequence((_ENVIRONMENT, *growth.key, branch)).generate_state(1)[0])
 
 

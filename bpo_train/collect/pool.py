@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+
 from wrappers import Snapshot, SnapshotEnv
 
 from .environment import EnvironmentFactory, Task
@@ -71,8 +73,13 @@ class Pool(Protocol):
         """Take a snapshot; return its handle."""
         ...
 
-    def restore(self, handles: Sequence[int]) -> list[tuple[int, Observation]]:
-        """Continue from each snapshot in a slot of its own; a handle may be restored any number of times."""
+    def restore(self, handles: Sequence[int], seeds: Sequence[int]) -> list[tuple[int, Observation]]:
+        """Continue from each snapshot in a slot of its own; a handle may be restored any number of times.
+
+        A snapshot holds the environment's random generator, so that restoring it repeats the same chances.
+        Siblings are to be independent draws: each continues with chances of its own, from its seed. (An
+        environment that is captured by replay keeps the recorded ones, which it needs.)
+        """
         ...
 
     def drop(self, handle: int) -> None:
@@ -138,12 +145,15 @@ class InProcessPool:
         self.meters.peak_snapshot_bytes = max(self.meters.peak_snapshot_bytes, self.snapshot_bytes)
         return handle
 
-    def restore(self, handles: Sequence[int]) -> list[tuple[int, Observation]]:
+    def restore(self, handles: Sequence[int], seeds: Sequence[int]) -> list[tuple[int, Observation]]:
         begin = time.perf_counter()
         started = []
-        for handle in handles:
+        for handle, seed in zip(handles, seeds):
             slot = self._take()
-            text, info = self._envs[slot].restore(self._snapshots[handle])
+            snapshot = self._snapshots[handle]
+            text, info = self._envs[slot].restore(snapshot)
+            if snapshot.capability != "replay":
+                self._envs[slot].unwrapped.np_random = np.random.default_rng(seed)
             started.append((slot, Observation(_text(text), info)))
         self.meters.restores += len(started)
         self.meters.restore_seconds += time.perf_counter() - begin

@@ -51,7 +51,7 @@ class FormatOptions:
         later_template: later ones.
         action_mark: plain only: stands before each action.
         action_end: plain only: ends each action.
-        max_observation_tokens: longer observations keep their head and are cut.
+        max_observation_tokens: longer observations keep their head and are cut, before the template.
     """
 
     format: str = "plain"
@@ -87,9 +87,7 @@ class PlainFormat:
             raise ValueError("the plain format needs a text that ends an action; `action_end` is empty")
         self._tokenizer = tokenizer
         self._options = options
-        self._encode = lru_cache(maxsize=65536)(
-            lambda text: tuple(tokenizer.encode(text, add_special_tokens=False))
-        )
+        self._encode = lru_cache(maxsize=65536)(lambda text: tuple(_as_text(tokenizer, text)))
         self._mark = list(self._encode(options.action_mark))
         # Any token whose text holds the end mark ends the action, "word\n" of a larger vocabulary too.
         texts = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
@@ -100,8 +98,11 @@ class PlainFormat:
             )
 
     def _observed(self, template: str, observation: str, info: Mapping[str, Any]) -> list[int]:
-        tokens = list(self._encode(_fill(template, observation, info)))
-        return tokens[: self._options.max_observation_tokens] + self._mark
+        head = self._encode(observation)[: self._options.max_observation_tokens]
+        shown = (
+            observation if len(head) == len(self._encode(observation)) else _decode(self._tokenizer, [*head])
+        )
+        return [*self._encode(_fill(template, shown, info)), *self._mark]
 
     def start(self, observation: str, info: Mapping[str, Any]) -> list[int]:
         return self._observed(self._options.first_template, observation, info)
@@ -125,6 +126,7 @@ class ChatFormat:
     """
 
     _PROBE = "x"
+    _SLOT = "[what the environment shows]"
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, options: FormatOptions) -> None:
         if not getattr(tokenizer, "chat_template", None):
@@ -141,6 +143,9 @@ class ChatFormat:
                 "tokenizer's end-of-turn (eos) token; set its eos_token to the one that the template uses"
             )
 
+        spaced = f" {self._SLOT} \n"
+        self._trims = spaced not in self._render([{"role": "user", "content": spaced}], False)
+
     def _before(self) -> list[dict[str, str]]:
         """A conversation that ends with a finished assistant turn."""
         return [
@@ -153,25 +158,28 @@ class ChatFormat:
         text = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=speak)
         return str(text)
 
-    def _encode(self, text: str) -> list[int]:
-        return list(self._tokenizer.encode(text, add_special_tokens=False))
+    def _encode(self, around: str, content: str) -> list[int]:
+        """The rendered template `around`, with `content` in its slot: marks as marks, content as text."""
+        before, _, after = around.partition(self._SLOT)
+        marks = [self._tokenizer.encode(part, add_special_tokens=False) for part in (before, after)]
+        return [*marks[0], *_as_text(self._tokenizer, content), *marks[1]]
 
-    def _user(self, template: str, observation: str, info: Mapping[str, Any]) -> dict[str, str]:
+    def _content(self, template: str, observation: str, info: Mapping[str, Any]) -> str:
         limit = self._options.max_observation_tokens
-        tokens = self._encode(observation)
+        tokens = _as_text(self._tokenizer, observation)
         if len(tokens) > limit:
             observation = _decode(self._tokenizer, tokens[:limit])
-        return {"role": "user", "content": _fill(template, observation, info)}
+        content = _fill(template, observation, info)
+        return content.strip() if self._trims else content
 
     def start(self, observation: str, info: Mapping[str, Any]) -> list[int]:
-        return self._encode(
-            self._render([*self._system, self._user(self._options.first_template, observation, info)], True)
-        )
+        rendered = self._render([*self._system, {"role": "user", "content": self._SLOT}], True)
+        return self._encode(rendered, self._content(self._options.first_template, observation, info))
 
     def follow(self, observation: str, info: Mapping[str, Any], cut: bool) -> list[int]:
         before = self._before()
         spoken = self._render(before, False)
-        after = self._render([*before, self._user(self._options.later_template, observation, info)], True)
+        after = self._render([*before, {"role": "user", "content": self._SLOT}], True)
         end = str(self._tokenizer.eos_token)
         head = spoken[: spoken.rindex(end)]
         if not after.startswith(head):
@@ -179,13 +187,18 @@ class ChatFormat:
         bridge = after[len(head) :]
         if not cut and bridge.startswith(end):
             bridge = bridge[len(end) :]  # the model has generated it
-        return self._encode(bridge)
+        return self._encode(bridge, self._content(self._options.later_template, observation, info))
 
     def action_text(self, tokens: list[int]) -> str:
         return _decode(self._tokenizer, [t for t in tokens if t not in self.stop_ids]).strip()
 
     def action_tokens(self, text: str) -> list[int]:
-        return [*self._encode(text), int(self._tokenizer.eos_token_id)]
+        return [*_as_text(self._tokenizer, text), int(self._tokenizer.eos_token_id)]
+
+
+def _as_text(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """Tokens of text that is only text: what spells a control token is spelt out, not obeyed."""
+    return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
 
 def _decode(tokenizer: PreTrainedTokenizerBase, tokens: list[int]) -> str:

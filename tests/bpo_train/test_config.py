@@ -316,3 +316,13 @@ def test_a_split_is_handed_to_the_environment_unless_it_has_none():
     config = parse(["--env-kwargs", '{"goals": "human"}'], "prog").environment
     assert config.options("dev").kwargs == {"goals": "human", "split": "dev"}
     assert config.options("").kwargs == {"goals": "human"}
+
+
+def test_a_recipe_may_set_options_for_one_method_only(tmp_path):
+    recipe = tmp_path / "own.yaml"
+    recipe.write_text("method: bpo\nsiblings: 3\nper_method:\n  grpo: {siblings: 5}\n")
+    assert parse(["--recipe", str(recipe)], "test").schedule.siblings == 3
+    assert parse(["--recipe", str(recipe), "--method", "grpo"], "test").schedule.siblings == 5
+    assert (
+        parse(["--recipe", str(recipe), "--method", "grpo", "--siblings", "2"], "test").schedule.siblings == 2
+    )

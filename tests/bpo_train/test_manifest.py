@@ -37,6 +37,8 @@ def test_a_folder_with_other_things_in_it_will_do(tmp_path):
 
 def test_a_folder_with_a_run_in_it_will_not(folder):
     folder.write_json("manifest.json", {})
+    RunFolder.check_free(folder.path)  # killed before its first checkpoint: nothing to lose
+    (folder.path / "checkpoint").mkdir()
     with pytest.raises(FileExistsError, match="holds a run already; choose another --output, or remove it"):
         RunFolder.create(folder.path, "bpo")
     with pytest.raises(FileExistsError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bpo_train.collect.environment import Task
+from bpo_train.collect.environment import EnvironmentOptions, Task
 from bpo_train.collect.pool import InProcessPool
 from parrot import Parrot
 from rollouts import first_tasks, pool_of, shop
@@ -66,7 +66,7 @@ def test_a_snapshot_is_restored_any_number_of_times(pool, tasks):
     (before,) = pool.step([slot], ["search lamp"])
     handle = pool.snapshot(slot)
     pool.step([slot], ["open 1"])
-    started = pool.restore([handle, handle])
+    started = pool.restore([handle, handle], [1, 2])
     assert len({slot, *(s for s, _ in started)}) == 3
     for forked, seen in started:
         assert seen.text == before.text
@@ -79,7 +79,7 @@ def test_a_snapshot_outlives_its_episode_and_its_slot(pool, tasks):
     handle = pool.snapshot(slot)
     pool.release(slot)
     begin(pool, tasks[1:2])
-    ((_, seen),) = pool.restore([handle])
+    ((_, seen),) = pool.restore([handle], [1])
     assert seen.info["task_id"] == tasks[0].id
 
 
@@ -92,7 +92,7 @@ def test_dropped_snapshots_are_gone(pool, tasks):
         pool.drop(handle)
     assert pool.live_snapshots == pool.snapshot_bytes == 0
     with pytest.raises(KeyError):
-        pool.restore(handles[:1])
+        pool.restore(handles[:1], [1])
 
 
 def test_released_slots_are_used_again(pool, tasks):
@@ -105,7 +105,7 @@ def test_released_slots_are_used_again(pool, tasks):
 def test_meters_count(pool, tasks):
     ((slot, _),) = begin(pool, tasks[:1])
     pool.step([slot], ["search lamp"])
-    pool.restore([pool.snapshot(slot), pool.snapshot(slot)])
+    pool.restore([pool.snapshot(slot), pool.snapshot(slot)], [1, 2])
     m = pool.meters
     assert (m.resets, m.steps, m.snapshots, m.restores, m.peak_live_snapshots) == (1, 1, 2, 2, 2)
     assert m.peak_snapshot_bytes == pool.snapshot_bytes
@@ -125,3 +125,19 @@ def test_a_policy_of_language_needs_observations_of_text():
     pool = InProcessPool(lambda: SnapshotEnv(Parrot(nested=True)))
     with pytest.raises(TypeError, match="observation is a dict; a language policy needs text"):
         begin(pool, [Task(0, "seed-0", seeded=True)])
+
+
+def test_siblings_have_chances_of_their_own():
+    # one snapshot of a slippery lake, one action: a shared generator would slide every sibling the same way
+    lake = EnvironmentOptions("bpo/FrozenLakeText-v0", {"is_slippery": True})
+    pool = pool_of(lake)
+    ((slot, _),) = begin(pool, first_tasks(lake, 1))
+    handle = pool.snapshot(slot)
+
+    def texts(seeds):
+        slots = [slot for slot, _ in pool.restore([handle] * len(seeds), seeds)]
+        return [seen.text for seen in pool.step(slots, ["right"] * len(slots))]
+
+    assert len(set(texts(range(20)))) > 1
+    assert len(set(texts([7, 7, 7]))) == 1
+    pool.close()
