@@ -9,7 +9,7 @@ from basket import DROP, PAY, TAKE, Basket, same
 from wrappers import FaultInjector, SnapshotEnv
 from wrappers.faults import KINDS
 from wrappers.fidelity import Settings
-from wrappers.fidelity.worker import contained_check
+from wrappers.fidelity.worker import contained_checks
 from wrappers.target import target_of
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -82,7 +82,7 @@ def test_siblings_suffer_different_faults(kind):
 def test_the_self_check_finds_it(kind):
     check = "dirty round trip" if kind in ("generator", "stale state") else "round trip"
     target = target_of(lambda: injected(kind, 0.9, seed=None), {}, (), "auto")
-    found = contained_check(target, Settings(episodes=4, budget=0.2), check)
+    found = contained_checks(target, Settings(episodes=4, budget=0.2), [check])[check]
     assert not found["passed"], found["detail"]
 
 

@@ -22,6 +22,7 @@ from .running import running
 from .shrink import shrink
 
 MAX_STEPS = 1000  # of a recorded episode; the time limit of recording usually comes first
+LEAST_CASES = 10  # programs that are run even if time is up, unless each takes long
 
 
 @dataclass
@@ -127,6 +128,10 @@ class Context:
     def time_is_up(self) -> bool:
         return now() > self.until
 
+    def enough(self, cases: int, least: int) -> bool:
+        """Whether to stop after `cases`: time is up, and `least` are done or would take far too long."""
+        return self.time_is_up and (cases >= least or now() > self.until + 1.0 + 3 * self.settings.budget)
+
     def reset_event(self, seed: int | None) -> Event:
         return reset(seed, _given(self.settings.options))
 
@@ -195,7 +200,7 @@ class Context:
             failure = run(program)
             if failure is not None:
                 return self.failed(failure, run)
-            if self.time_is_up:
+            if self.enough(number, LEAST_CASES):
                 break
         return Finding(f"{number} {what}{'' if number == 1 else 's'}")
 

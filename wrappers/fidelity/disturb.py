@@ -12,7 +12,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,24 +110,33 @@ def _shifted_class(real: Any, shift: float) -> Any:
     return Meta(real.__name__, (real,), {name: moved(name) for name in names})
 
 
+_Place = tuple[dict[str, Any], str, Any]  # a namespace, a name in it, and the object there
+_found: tuple[int, list[_Place]] = (0, [])
+
+
 def _swap_everywhere(swaps: dict[int, tuple[Any, Any]]) -> Undo:
     """Replaces objects in the namespaces of all modules but this package's own."""
-    done: list[tuple[dict[str, Any], str, Any]] = []
-    for module_name, module in list(sys.modules.items()):
-        namespace = getattr(module, "__dict__", None)
-        if not isinstance(namespace, dict) or module_name.startswith((__package__ or "", "_")):
-            continue
-        for name, value in list(namespace.items()):
-            real, fake = swaps.get(id(value), (None, None))
-            if real is not None and real is value:
-                namespace[name] = fake
-                done.append((namespace, name, real))
+    global _found
+    if _found[0] != len(sys.modules):
+        _found = len(sys.modules), list(_holders(swaps))
+    places = _found[1]
+    for namespace, name, real in places:
+        namespace[name] = swaps[id(real)][1]
 
     def undo() -> None:
-        for namespace, name, real in done:
+        for namespace, name, real in places:
             namespace[name] = real
 
     return undo
+
+
+def _holders(swaps: dict[int, tuple[Any, Any]]) -> Iterator[_Place]:
+    for module_name, module in list(sys.modules.items()):
+        namespace = getattr(module, "__dict__", None)
+        if isinstance(namespace, dict) and not module_name.startswith((__package__ or "", "_")):
+            for name, value in list(namespace.items()):
+                if swaps.get(id(value), (None, None))[0] is value and value is not None:
+                    yield namespace, name, value
 
 
 DISTURBANCES: dict[str, Callable[[], Undo]] = {

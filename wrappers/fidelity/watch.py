@@ -89,17 +89,17 @@ def written_files() -> list[Path]:
 
 def own_modules(env: gym.Env) -> list[Any]:
     """Modules that belong to the environment: of its classes, of their packages, and what these import."""
-    names = {cls.__module__ for layer in _layers(env) for cls in type(layer).__mro__}
-    packages = {name.partition(".")[0] + "." for name in names if "." in name and not _foreign(name)}
+    names = {cls.__module__ for layer in layers(env) for cls in type(layer).__mro__}
+    packages = {name.partition(".")[0] + "." for name in names if "." in name and not foreign(name)}
     names |= {name for name in sys.modules if name.startswith(tuple(packages))}
     for name in list(names):
-        for value in list(vars(sys.modules.get(name, object)).values()) if not _foreign(name) else ():
+        for value in list(vars(sys.modules.get(name, object)).values()) if not foreign(name) else ():
             imported = value.__name__ if isinstance(value, type(sys)) else getattr(value, "__module__", None)
             names.add(imported if isinstance(imported, str) else name)
-    return [sys.modules[name] for name in sorted(names) if name in sys.modules and not _foreign(name)]
+    return [sys.modules[name] for name in sorted(names) if name in sys.modules and not foreign(name)]
 
 
-def _foreign(name: str) -> bool:
+def foreign(name: str) -> bool:
     """Whether a module comes with Python or was installed beside the environment's own package."""
     if name.partition(".")[0] in _FOREIGN - {"__main__"}:
         return True
@@ -107,7 +107,7 @@ def _foreign(name: str) -> bool:
     return file is None and name != "__main__"
 
 
-def _layers(env: gym.Env) -> Iterator[gym.Env]:
+def layers(env: gym.Env) -> Iterator[gym.Env]:
     while True:
         yield env
         if not isinstance(env, gym.Wrapper):
@@ -115,7 +115,7 @@ def _layers(env: gym.Env) -> Iterator[gym.Env]:
         env = env.env
 
 
-def _places(env: gym.Env) -> Iterator[tuple[str, Any, str]]:
+def places(env: gym.Env) -> Iterator[tuple[str, Any, str]]:
     """(description, owner, attribute) of everything mutable at module level, in classes and functions."""
     seen: set[int] = set()
     for module in own_modules(env):
@@ -129,9 +129,9 @@ def _places(env: gym.Env) -> Iterator[tuple[str, Any, str]]:
                     yield from _class_places(value)
                 elif callable(value):
                     yield from _function_places(f"{module.__name__}.{name}", value)
-    for layer in _layers(env):
+    for layer in layers(env):
         for cls in type(layer).__mro__:
-            if not _foreign(cls.__module__) and id(cls) not in seen:
+            if not foreign(cls.__module__) and id(cls) not in seen:
                 seen.add(id(cls))
                 yield from _class_places(cls)
 
@@ -169,7 +169,7 @@ class Mark:
     def __init__(self, env: gym.Env) -> None:
         self._variables = dict(os.environ)
         self._values: list[tuple[str, Any, str, Any, Any]] = []
-        for described, owner, name in _places(env):
+        for described, owner, name in places(env):
             value = _get(owner, name)
             if _watchable(value):
                 self._values.append((described, owner, name, value, _keep(value)))
@@ -329,7 +329,7 @@ def _handles(env: gym.Env) -> list[tuple[str, Any]]:
     """Open files among the attributes of the environment and its wrappers."""
     return [
         (f"{type(layer).__name__}.{name}", value)
-        for layer in _layers(env)
+        for layer in layers(env)
         for name, value in vars(layer).items()
         if isinstance(value, io.IOBase) and not value.closed and value.seekable()
     ]

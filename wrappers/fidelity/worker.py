@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -68,9 +68,15 @@ def _serve(context: Context, names: list[str], out: TextIO) -> None:
         _write(out, {"event": "result", "check": name, "seconds": now() - begin, **result})
 
 
-def contained_check(target: Target, settings: Settings, name: str) -> dict[str, Any]:
-    """The result of one check, prepared and run in a forked child of this process."""
-    return _contained(lambda: _check(Context(target, settings), name), settings, settings.time_limit)
+def contained_checks(target: Target, settings: Settings, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Results by name, all found in one forked child of this process: quicker than a worker."""
+
+    def work() -> dict[str, Any]:
+        context = Context(target, settings)
+        return {name: _check(context, name) for name in names}
+
+    found = _contained(work, settings, settings.time_limit)
+    return dict.fromkeys(names, found) if "error" in found else found
 
 
 def _check(context: Context, name: str) -> dict[str, Any]:

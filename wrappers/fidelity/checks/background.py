@@ -25,7 +25,12 @@ def check(context: Context) -> Finding:
         if context.time_is_up:
             break
     if left:
-        return Finding(f"after {len(context.episodes)} episodes: {', '.join(sorted(left.values()))}", False)
+        detail = f"after {len(context.episodes)} episodes: {', '.join(sorted(left.values()))}"
+        program = [Op("make"), *events(context.episodes[0].events)]
+        actions = [printable(event.value) for event in context.episodes[0].events[1:]]
+        code = "\n".join(map(str, program)) + f"  # {detail}"
+        seed = context.episodes[0].seed
+        return Finding(detail, False, reproduce={"seed": seed, "actions": actions, "code": code})
     return Finding(
         f"looked {looks} times, after making, resets, steps, snapshots and restores: nothing ran on"
     )

@@ -20,6 +20,7 @@ from typing import Any
 
 from ...snapshot_env import SnapshotEnv
 from ..context import Context, Finding
+from ..held import parts_held
 from ..oracle import now
 from ..program import literal, printable
 from ..running import children_of, running_processes
@@ -29,10 +30,11 @@ _STEPS = 12  # of a cycle
 _WARM_UP = 130  # cycles; RecordEpisodeStatistics remembers 100 episodes
 _CONFIRM = 4000  # more cycles before anything is accused
 
-# Python and numpy keep some freed memory for reuse, which fills up slowly: 4 bytes a cycle are not a leak,
-# and what is accused must have grown by kilobytes. The process's own memory is coarser still.
-_LEAST_A_CYCLE = {"memory": 4.0, "resident memory": 2048.0}
-_LEAST = {"memory": 64.0, "resident memory": 1e6}
+# Python and numpy keep some freed memory for reuse, which fills up slowly: a few bytes a cycle are no leak,
+# and what is accused must have grown by kilobytes. The process's own memory is coarser still. What an
+# environment holds is counted exactly.
+_LEAST_A_CYCLE = {"memory": 24.0, "resident memory": 2048.0, "parts held": 0.05}
+_LEAST = {"memory": 2048.0, "resident memory": 1e6}
 _SURELY = {"memory": 4096.0, "resident memory": 2e6}
 
 
@@ -75,11 +77,12 @@ def check(context: Context) -> Finding:
 class _Cycle:
     run: Callable[[], None]
     close: Callable[[], None]
+    env: SnapshotEnv
 
 
 def _same_instance(context: Context, script: list) -> _Cycle:
     env = context.target.make()
-    return _Cycle(lambda: _cycle(context, env, script), env.close)
+    return _Cycle(lambda: _cycle(context, env, script), env.close, env)
 
 
 def _new_instances(context: Context, script: list) -> _Cycle:
@@ -88,7 +91,8 @@ def _new_instances(context: Context, script: list) -> _Cycle:
         _cycle(context, env, script)
         env.close()
 
-    return _Cycle(run, lambda: None)
+    env = context.target.make()
+    return _Cycle(run, env.close, env)
 
 
 def _cycle(context: Context, env: SnapshotEnv, script: list) -> None:
@@ -121,7 +125,7 @@ def _watch(context: Context, cycle: _Cycle) -> list[_Growth] | int:
     begin = now()
     cycle.run()
     cost = max(now() - begin, 1e-6)
-    share = max(0.12, 0.3 * context.settings.budget)
+    share = 0.5 * context.settings.budget
     warm_up = max(2, min(_WARM_UP, int(share / cost)))
     begin = now()
     for _ in range(warm_up):
@@ -133,7 +137,7 @@ def _watch(context: Context, cycle: _Cycle) -> list[_Growth] | int:
     suspected = _halves(cycle, half, _LEAST)
     if not suspected:
         return warm_up + 2 * half
-    half = max(half, min(_CONFIRM, int((0.5 + context.settings.budget) / cost)))
+    half = max(half, min(_CONFIRM, int((0.1 + context.settings.budget) / cost)))
     for _ in range(half):
         cycle.run()
     before = tracemalloc.take_snapshot()
@@ -146,11 +150,11 @@ def _watch(context: Context, cycle: _Cycle) -> list[_Growth] | int:
 
 def _halves(cycle: _Cycle, half: int, least: Mapping[str, float]) -> list[_Growth]:
     """What grows in two runs of `half` cycles each: by `least` or more in the second, and not much slower."""
-    readings = [_amounts()]
+    readings = [_amounts(cycle.env)]
     for _ in range(2):
         for _ in range(half):
             cycle.run()
-        readings.append(_amounts())
+        readings.append(_amounts(cycle.env))
     start, middle, end = readings
     growths = []
     for name in start:
@@ -173,12 +177,13 @@ def _most(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot) -> str:
     return ""
 
 
-def _amounts() -> dict[str, float]:
+def _amounts(env: SnapshotEnv) -> dict[str, float]:
     gc.collect()
     memory = float(tracemalloc.get_traced_memory()[0])
     files = [path.stat().st_size for path in written_files() if path.exists()]
     return {
         "memory": memory,
+        "parts held": parts_held(env),
         "resident memory": _resident(),
         "descriptors": float(_count("/proc/self/fd")),
         "threads": float(threading.active_count()),
