@@ -108,11 +108,14 @@ def tree_attention(
     queries, keys, values = (states.split(spans.lengths, dim=2) for states in (query, key, value))
     outputs = []
     for number, span in enumerate(spans.spans):
-        path = [
+        path_keys, path_values = (
             torch.cat([*(parts[i][:, :, :count] for i, count in span.before), parts[number]], dim=2)
             for parts in (keys, values)
-        ]
-        outputs.append(sdpa_attention_forward(module, queries[number], *path, spans.mask(span), **options)[0])
+        )
+        output, _ = sdpa_attention_forward(
+            module, queries[number], path_keys, path_values, spans.mask(span), **options
+        )
+        outputs.append(output)
     return torch.cat(outputs, dim=1), None
 
 
