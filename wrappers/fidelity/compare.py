@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import enum
 import fnmatch
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Number
@@ -146,6 +147,9 @@ class Comparison:
     only: tuple[str, ...] | None = None
     not_compared: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self._pattern = re.compile("|".join(map(fnmatch.translate, self.ignore)) or r"(?!)")
+
     def answer(self, **parts: Any) -> dict[str, Any]:
         """A copy of one answer of the environment, normalized."""
         copied = capture(parts)
@@ -171,8 +175,7 @@ class Comparison:
             path[: len(want)] == want[: len(path)] for want in (tuple(p.split(".")) for p in self.only)
         ):
             return True
-        dotted = ".".join(str(part) for part in path)
-        return any(fnmatch.fnmatchcase(dotted, pattern) for pattern in self.ignore)
+        return bool(self._pattern.fullmatch(".".join(map(str, path))))
 
     def _dicts(self, expected: dict, found: dict, path: Path) -> Difference | None:
         for key, value in expected.items():

@@ -70,8 +70,8 @@ def clock(shift: float) -> Undo:
     for name in _DATES:
         real = getattr(time, name)
         swaps[id(real)] = (real, _dated(real, name))
-    for real in (datetime.datetime, datetime.date):
-        swaps[id(real)] = (real, _shifted_class(real, shift))
+    # `date.today` asks time.time; datetime asks the system itself.
+    swaps[id(datetime.datetime)] = (datetime.datetime, _shifted_datetime(shift))
     return _swap_everywhere(swaps)
 
 
@@ -92,8 +92,9 @@ def _dated(real: Callable[..., Any], name: str) -> Callable[..., Any]:
     return shifted
 
 
-def _shifted_class(real: Any, shift: float) -> Any:
-    """A subclass that counts as the class itself, with its `now`, `utcnow` and `today` moved."""
+def _shifted_datetime(shift: float) -> Any:
+    """A subclass of datetime that counts as the class itself, with its `now`, `utcnow` and `today` moved."""
+    real: Any = datetime.datetime
     move = datetime.timedelta(seconds=shift)
 
     class Meta(type):
@@ -106,8 +107,7 @@ def _shifted_class(real: Any, shift: float) -> Any:
     def moved(name: str) -> Any:
         return classmethod(lambda cls, *args, **kwargs: getattr(real, name)(*args, **kwargs) + move)
 
-    names = [name for name in ("now", "utcnow", "today") if hasattr(real, name)]
-    return Meta(real.__name__, (real,), {name: moved(name) for name in names})
+    return Meta(real.__name__, (real,), {name: moved(name) for name in ("now", "utcnow", "today")})
 
 
 _Place = tuple[dict[str, Any], str, Any]  # a namespace, a name in it, and the object there

@@ -15,7 +15,7 @@ import numpy as np
 from .watch import foreign, layers, places
 
 _SIZED = (dict, list, tuple, set, frozenset, deque, str, bytes, bytearray)
-_MOST = 20_000  # objects that are looked into, the shallow ones first
+_MOST = 4_000  # objects that are looked into, the shallow ones first
 
 
 def parts_held(env: gym.Env) -> float:

@@ -94,15 +94,23 @@ class Node:
 
 def perform(env: gym.Env, event: Event, comparison: Comparison) -> dict[str, Any]:
     """Lets `env` live through one event; returns a copy of its answer."""
+    return comparison.answer(**_live(env, event))
+
+
+def _live(env: gym.Env, event: Event) -> dict[str, Any]:
     value = copy.deepcopy(event.value)  # an environment that changes its argument changes only its own
     if event.kind == "reset":
         seed, options = value
         observation, info = env.reset(seed=seed, options=options)
-        return comparison.answer(observation=observation, info=info)
+        return {"observation": observation, "info": info}
     observation, reward, terminated, truncated, info = env.step(value)
-    return comparison.answer(
-        observation=observation, reward=reward, terminated=terminated, truncated=truncated, info=info
-    )
+    return {
+        "observation": observation,
+        "reward": reward,
+        "terminated": terminated,
+        "truncated": truncated,
+        "info": info,
+    }
 
 
 @dataclass
@@ -139,16 +147,16 @@ class Oracle:
         """
         env = self.make()
         try:
-            node, answer = self.root, {}
+            node, live = self.root, {}
             for event in events:
-                node = node.child(event)
-                node.answer = answer = perform(env, event, self.comparison)
+                node, live = node.child(event), _live(env, event)
+                node.answer = self.comparison.answer(**live)
             for _ in range(max_steps):
                 if node.over or now() > until:
                     break
-                node = node.child(step(choose(answer["observation"], answer["info"], env)))
-                assert node.event is not None
-                node.answer = answer = perform(env, node.event, self.comparison)
+                event = step(choose(live["observation"], live["info"], env))
+                node, live = node.child(event), _live(env, event)
+                node.answer = self.comparison.answer(**live)
             return node
         finally:
             env.close()

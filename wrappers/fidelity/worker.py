@@ -209,15 +209,17 @@ def _end_group(child: int) -> None:
 
 
 def _broken(ended: int | None, log: Path, limit: float | None) -> dict[str, Any]:
-    tail = log.read_text(errors="replace").strip().splitlines()[-12:] if log.exists() else []
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    timeout = next((i for i, line in enumerate(lines) if line.startswith("Timeout (")), None)
+    tail = lines[-12:] if timeout is None else lines[timeout : timeout + 12]
     if ended is None:
         why = f"it hung: no end after {limit:g} s"
     elif os.WIFSIGNALED(ended):
         why = f"the process was ended by {signal.Signals(os.WTERMSIG(ended)).name}"
     else:
         why = f"the process ended itself with status {os.waitstatus_to_exitcode(ended)}"
-    if any(line.startswith("Timeout (") for line in tail):
-        why = "making or resetting the environment hung" if limit is None else why
+    if timeout is not None and limit is None:
+        why = "making, resetting or stepping the environment hung"
     where = [line.strip() for line in tail if "File " in line and "wrappers/fidelity" not in line]
     detail = why + (f" ({where[0]})" if where else "")
     reproduce = {"code": "\n".join(tail)} if tail else None
