@@ -142,6 +142,7 @@ class RolloutConfig:
             "context".
         success_weight: w; an episode's last reward counts (1 - w) reward + w [won].
         fill: spend branches for which no branch point was found on extra backbones of the same prompt.
+        sentinel: share of branch points at which a restore is checked by repeating the backbone's own action.
     """
 
     temperature: float = 1.0
@@ -149,10 +150,13 @@ class RolloutConfig:
     context_limit: int = 8192
     success_weight: float = 0.0
     fill: bool = True
+    sentinel: float = 0.02
 
     def __post_init__(self) -> None:
         if not 0 <= self.success_weight <= 1:
             raise ValueError(f"success_weight is {self.success_weight}; expected a share from 0 to 1")
+        if not 0 <= self.sentinel <= 1:
+            raise ValueError(f"sentinel is {self.sentinel}; expected a share from 0 to 1")
         if self.max_new_tokens >= self.context_limit:
             raise ValueError(
                 f"max_new_tokens is {self.max_new_tokens}, context_limit {self.context_limit}: no room for a "

@@ -90,12 +90,16 @@ class RunFolder:
 
     def log(self, update: int, metrics: Mapping[str, float]) -> None:
         """Append one update's metrics."""
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"update": update, **metrics}) + "\n")
+        self.append("metrics.jsonl", {"update": update, **metrics})
         if self._writer is None:
             self._writer = SummaryWriter(str(self.path / "tensorboard"), purge_step=self._first)
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, update)
+
+    def append(self, name: str, record: Mapping[str, Any]) -> None:
+        """Add one line of JSON to a file."""
+        with (self.path / name).open("a") as file:
+            file.write(json.dumps(record) + "\n")
 
     def metrics(self) -> list[dict[str, float]]:
         """All records of `log` so far, in order."""

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from . import methods
 from .checkpoint import CheckpointError, find_checkpoint, load_checkpoint, save_checkpoint
-from .collect.collector import Collector, CollectorMeters, GrowthOptions
+from .collect.collector import Collector, CollectorMeters, GrowthOptions, Mismatch
 from .collect.environment import Task, Tasks, make_environment, tasks_of
 from .collect.pool import InProcessPool, PoolMeters
 from .config import Config
@@ -82,7 +82,8 @@ class Trainer:
             raise ValueError(
                 f"max_new_tokens is {self.sampling.max_new_tokens}, but the model's window holds {window}"
             )
-        self.growth = GrowthOptions(window, config.rollout.success_weight, config.rollout.fill)
+        r = config.rollout
+        self.growth = GrowthOptions(window, r.success_weight, r.fill, r.sentinel)
         self.collector = Collector(
             self.engine, self.train_pool, self.policy.format, self.sampling, self.schedule, self.growth
         )
@@ -204,6 +205,11 @@ class Trainer:
         self.train_pool.meters, self.collector.meters = PoolMeters(), CollectorMeters()
         key = (TRAINING, self.config.run.seed, self.learner.updates)
         trees = self.collector.collect(self.next_tasks(), key)
+        self._report(self.collector.meters.mismatches)
+        if not trees:
+            raise RuntimeError(
+                "no tree of this batch is valid: restores are not faithful (see sentinel.jsonl)"
+            )
         collected = time.perf_counter()
         credits = self.credit(trees)
         self.schedule.observe(trees)
@@ -214,6 +220,8 @@ class Trainer:
         pool = self.train_pool.meters
         metrics = batch_metrics(trees, self.meter(trees)) | learned
         return metrics | {
+            "sentinel_checks": self.collector.meters.sentinel_checks,
+            "invalid_trees": self.config.run.prompts - len(trees),
             "environment_steps": pool.steps,
             "snapshots": pool.snapshots,
             "restores": pool.restores,
@@ -231,6 +239,16 @@ class Trainer:
             "snapshot_bytes": self.train_pool.snapshot_bytes,
             "tokens_per_second": metrics["generated_tokens"] / (end - begin),
         }
+
+    def _report(self, mismatches: list[Mismatch]) -> None:
+        """Tell of unfaithful restores; their trees are not learned from."""
+        for found in mismatches:
+            self.console.print(
+                f"[red]a restore was not faithful[/red] in task {found.task_id} at decision {found.depth}: "
+                "the same action had another outcome; its tree is left out, the trace is in sentinel.jsonl"
+            )
+            if self.folder is not None:
+                self.folder.append("sentinel.jsonl", dataclasses.asdict(found))
 
     def save(self) -> None:
         """Write a checkpoint into the run folder."""

@@ -23,6 +23,7 @@ from .pool import Observation, Pool
 from .schedule import DecisionView, PostHocSchedule, PredictableSchedule, Schedule, action_starts
 
 _ENVIRONMENT = 0xE57  # sets the environments' seeds apart from the actions' random numbers
+_SENTINEL = 0x5E27  # and the choice of restores that are checked
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,32 @@ class GrowthOptions:
             "context".
         success_weight: w; the last reward of an episode counts (1 - w) reward + w [won].
         fill: spend branches for which no branch point was found on extra backbones of the same prompt.
+        sentinel: share of branch points at which a restored environment is given the backbone's own action,
+            and must answer as it did before.
     """
 
     context_limit: int = 2048
     success_weight: float = 0.0
     fill: bool = True
+    sentinel: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A restore that was not faithful: the same action had another outcome than on the backbone.
+
+    Attributes:
+        task_id: of the tree; the tree is invalid.
+        depth: of the decision.
+        actions: all the backbone's actions up to it: reset to the task and repeat them to see for yourself.
+        expected, found: (observation, reward, ended) on the backbone and after the restore.
+    """
+
+    task_id: str
+    depth: int
+    actions: list[str]
+    expected: tuple[str, float, str]
+    found: tuple[str, float, str]
 
 
 @dataclass
@@ -46,6 +68,8 @@ class CollectorMeters:
     """Work of one collection."""
 
     generate_seconds: float = 0.0
+    sentinel_checks: int = 0
+    mismatches: list[Mismatch] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -61,6 +85,9 @@ class _Growth:
     )  # depth -> tokens before the backbone's action there
     last_point: int | None = None  # depth of the latest branch point
     points: int = 0
+    watched: dict[int, int] = field(default_factory=dict)  # depth -> handle, for the sentinel
+    answers: dict[int, Observation] = field(default_factory=dict)  # depth -> what the backbone was answered
+    valid: bool = True
 
 
 @dataclass(slots=True)
@@ -113,7 +140,8 @@ class Collector:
     def collect(self, tasks: Sequence[Task], key: tuple[int, ...]) -> list[RolloutTree]:
         """Grow one tree for each task, under the engine's present weights.
 
-        `key` and a tree's position in `tasks` determine all of that tree's random numbers.
+        `key` and a tree's position in `tasks` determine all of that tree's random numbers. A tree in which
+        the sentinel found an unfaithful restore is left out, and told of in `meters.mismatches`.
         """
         growths = [
             _Growth(RolloutTree(task.id, weight_version=self._engine.version), task, (*key, number))
@@ -124,7 +152,7 @@ class Collector:
         live = [self._start(growth, 0, *begun) for growth, begun in zip(growths, started)]
         while live:
             live = self._round(live)
-        return [growth.tree for growth in growths]
+        return [growth.tree for growth in growths if growth.valid]
 
     def _start(self, growth: _Growth, branch: int, slot: int, seen: Observation) -> _Live:
         prompt = self._format.start(seen.text, seen.info)
@@ -193,7 +221,8 @@ class Collector:
         growth.last_point = depth
         handle = self._pool.snapshot(live.slot)
         siblings = self._fork(growth, depth, handle, list(live.row), completion.cache)
-        self._pool.drop(handle)
+        if depth not in growth.watched:
+            self._pool.drop(handle)
         return siblings
 
     def _fork(
@@ -201,6 +230,8 @@ class Collector:
     ) -> list[_Live]:
         """Open the siblings of the backbone's action at `depth`."""
         growth.points += 1
+        if self._options.sentinel and _chance((_SENTINEL, *growth.key, depth)) < self._options.sentinel:
+            growth.watched[depth] = handle
         indices = [growth.tree.add_fork(0, depth) for _ in range(self._forks)]
         growth.tree.branch_points.append(BranchPoint(0, depth, indices, fresh=self._fresh))
         seeds = [_environment_seed(growth, index) for index in indices]
@@ -221,6 +252,8 @@ class Collector:
                 node.ended = "context"
         decision.reward = seen.reward
         node.ended = node.ended or seen.ended
+        if live.branch == 0 and self._options.sentinel:
+            live.growth.answers[node.end - 1] = seen
         if node.ended:
             weight = self._options.success_weight
             decision.reward = (1 - weight) * seen.reward + weight * node.won
@@ -234,9 +267,11 @@ class Collector:
                 born += self._fork(
                     growth, depth, growth.snapshots[depth], growth.rows[depth], completion.cache
                 )
-            for handle in growth.snapshots.values():
-                self._pool.drop(handle)
-            growth.snapshots.clear()
+        self._stand_sentinel(growth)
+        for handle in {*growth.snapshots.values(), *growth.watched.values()}:
+            self._pool.drop(handle)
+        growth.snapshots.clear()
+        growth.watched.clear()
         left = self.returns - growth.tree.returns
         if self._schedule is None or not self._options.fill or left <= 0:
             return born
@@ -247,6 +282,26 @@ class Collector:
         for index, (slot, _) in zip(indices, self._pool.reset([growth.task] * left, seeds)):
             born.append(_Live(growth, index, slot, list(prompt), [], completion.cache))
         return born
+
+    def _stand_sentinel(self, growth: _Growth) -> None:
+        """Repeat the backbone's own action from watched snapshots; a difference makes the tree invalid."""
+        actions = [decision.text for decision in growth.tree.backbone.decisions]
+        for depth, handle in growth.watched.items():
+            ((slot, _),) = self._pool.restore([handle], [None])
+            (seen,) = self._pool.step([slot], [actions[depth]])
+            self._pool.release(slot)
+            self.meters.sentinel_checks += 1
+            before = growth.answers[depth]
+            expected, found = ((o.text, o.reward, o.ended) for o in (before, seen))
+            if found != expected:
+                growth.valid = False
+                self.meters.mismatches.append(
+                    Mismatch(growth.task.id, depth, actions[: depth + 1], expected, found)
+                )
+
+
+def _chance(key: tuple[int, ...]) -> float:
+    return float(np.random.default_rng(np.random.SeedSequence(key)).random())
 
 
 def _environment_seed(growth: _Growth, branch: int) -> int:

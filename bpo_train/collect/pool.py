@@ -73,12 +73,12 @@ class Pool(Protocol):
         """Take a snapshot; return its handle."""
         ...
 
-    def restore(self, handles: Sequence[int], seeds: Sequence[int]) -> list[tuple[int, Observation]]:
+    def restore(self, handles: Sequence[int], seeds: Sequence[int | None]) -> list[tuple[int, Observation]]:
         """Continue from each snapshot in a slot of its own; a handle may be restored any number of times.
 
-        A snapshot holds the environment's random generator, so that restoring it repeats the same chances.
-        Siblings are to be independent draws: each continues with chances of its own, from its seed. (An
-        environment that is captured by replay keeps the recorded ones, which it needs.)
+        A snapshot holds the environment's random generator: restored with seed None it repeats the same
+        chances. Siblings are to be independent draws, so each continues with chances of its own, from its
+        seed. (An environment that is captured by replay keeps the recorded ones, which it needs.)
         """
         ...
 
@@ -145,14 +145,14 @@ class InProcessPool:
         self.meters.peak_snapshot_bytes = max(self.meters.peak_snapshot_bytes, self.snapshot_bytes)
         return handle
 
-    def restore(self, handles: Sequence[int], seeds: Sequence[int]) -> list[tuple[int, Observation]]:
+    def restore(self, handles: Sequence[int], seeds: Sequence[int | None]) -> list[tuple[int, Observation]]:
         begin = time.perf_counter()
         started = []
         for handle, seed in zip(handles, seeds):
             slot = self._take()
             snapshot = self._snapshots[handle]
             text, info = self._envs[slot].restore(snapshot)
-            if snapshot.capability != "replay":
+            if seed is not None and snapshot.capability != "replay":
                 self._envs[slot].unwrapped.np_random = np.random.default_rng(seed)
             started.append((slot, Observation(_text(text), info)))
         self.meters.restores += len(started)

@@ -16,6 +16,7 @@ from ..tree import RolloutTree
 from .forward import token_logprobs, token_logprobs_and_kl
 from .loss import KL, clipped_objective, mismatch_weight
 from .packing import LAYOUTS, Packed, collate, micro_batches
+from .precision import FullPrecision
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,9 @@ class Learner:
         self.temperature = temperature
         self.reference = reference
         self.updates = 0
+        self.precise = FullPrecision(p for p in model.parameters() if p.requires_grad)
         self.optimizer = torch.optim.AdamW(
-            [parameter for parameter in model.parameters() if parameter.requires_grad],
+            self.precise.weights,
             lr=options.learning_rate,
             betas=options.betas,
             weight_decay=options.weight_decay,
@@ -200,18 +202,25 @@ class Learner:
             totals["tokens"] += len(current)
             totals["clip_fraction"] += float(((current - anchor).exp() - 1).abs().gt(o.clip).sum())
             totals["mismatch"] += float((anchor - batch.behaviour).abs().sum())
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), o.max_grad_norm)
+        self.precise.take_gradients()
+        norm = torch.nn.utils.clip_grad_norm_(self.precise.weights, o.max_grad_norm)
         totals["grad_norm"] += float(norm)
         self.optimizer.step()
+        self.precise.write_back()
 
     @property
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device
 
     def state_dict(self) -> dict[str, Any]:
-        """The optimiser's state and the update counter (the model is saved by the policy)."""
-        return {"optimizer": self.optimizer.state_dict(), "updates": self.updates}
+        """What the optimiser holds and the update counter (the model is saved by the policy)."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "precise": self.precise.state_dict(),
+            "updates": self.updates,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
+        self.precise.load_state_dict(state["precise"])
         self.updates = int(state["updates"])
