@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         return given.run(given)
-    except (OSError, ValueError, RuntimeError, gym.error.Error) as error:
+    except (OSError, ValueError, RuntimeError, ImportError, gym.error.Error) as error:
         print(f"python -m bpo_envs {given.command}: {error}", file=sys.stderr)
         return 1
 

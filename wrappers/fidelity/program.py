@@ -208,8 +208,8 @@ class Run:
         if op.kind == "event":
             if not _possible(op.value, live):
                 return
-            live.node = live.node.child(op.value)
             answer = perform(live.env, op.value, self.comparison)
+            live.node = live.node.child(op.value)
             live.begun, live.over = True, bool(answer.get("terminated") or answer.get("truncated"))
             if op.checked:
                 self.answers.append((index, live.node, answer))

@@ -48,14 +48,12 @@ def check(context: Context) -> Finding:
         for snapshot in held:
             snapshot.close()
     context.oracle.fill(nodes)
-    for task, start, node, answers in zip(tasks, starts, nodes, found):
-        failure = _differs(context, start, node, answers)
-        if failure:
-            size = len(task.snapshot or b"")
-            reproduce = failure.reproduce()
-            return Finding(
-                f"restored from {size} bytes in a new process, {failure}", False, reproduce=reproduce
-            )
+    failures = [_differs(context, *parts) for parts in zip(starts, nodes, found)]
+    shortest = min((failure for failure in failures if failure), key=lambda f: f.at, default=None)
+    if shortest:
+        return Finding(
+            f"restored from bytes in a new process, {shortest}", False, reproduce=shortest.reproduce()
+        )
     return Finding(f"{len(tasks)} snapshots, restored from bytes in a new process")
 
 
