@@ -20,7 +20,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BASH_BLOCK = re.compile(r"^```bash(?P<run> run)?\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"(?:^|\s)(?:\.venv/bin/)?python3? -m (?P<words>[^#|&;>]+)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|\s)(?:\.venv/bin/)?python3? -m (?P<words>[^#|&;>\n]+)", re.MULTILINE)
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 
