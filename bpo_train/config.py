@@ -350,7 +350,10 @@ def parse(args: Sequence[str], prog: str) -> Config:
 
 def _cli(args: Sequence[str], default: Config, prog: str) -> Config:
     config = (tyro.conf.OmitArgPrefixes,)
-    description = "Flags override the recipe: --recipe NAME or FILE (default: the environment's, else demo)."
+    description = (
+        "Flags override the recipe: --recipe NAME or FILE (default: the environment's, else demo). "
+        "--resume FOLDER, alone, goes on with a run."
+    )
     return tyro.cli(Config, args=args, default=default, prog=prog, description=description, config=config)
 
 
