@@ -21,11 +21,11 @@ from gymnasium.envs.toy_text.frozen_lake import MAPS, FrozenLakeEnv, generate_ra
 
 from bpo_envs.tasks import TaskPanel
 from bpo_envs.toy.game import (
-    SPLITS,
     UNKNOWN,
     TextGame,
     check_choice,
     check_integer,
+    copied_panel,
     distinct,
     make_panel,
     require,
@@ -65,6 +65,7 @@ class FrozenLakeTextEnv(TextGame[Lake, Moment]):
         desc: rows of a map of your own, of the letters S (start), F (ice), H (hole) and G (goal).
         is_slippery: the walker goes aside in two cases of three.
         size: rows and columns of generated lakes, 4 to 10.
+        copies: how often the panel lists the one task of a fixed map.
         view: ``"words"``: what lies beside the walker; ``"map"``: the map, the walker's cell as ``@``.
         split: ``"train"``, ``"dev"``, ``"test"`` or ``"all"``.
         render_mode: None or ``"ansi"``.
@@ -81,6 +82,7 @@ class FrozenLakeTextEnv(TextGame[Lake, Moment]):
         desc: list[str] | tuple[str, ...] | None = None,
         is_slippery: bool = True,
         size: int = 4,
+        copies: int = 1,
         view: str = "words",
         split: str = "train",
         render_mode: str | None = None,
@@ -91,9 +93,13 @@ class FrozenLakeTextEnv(TextGame[Lake, Moment]):
         self.is_slippery = bool(is_slippery)
         self.view = view
         if desc is None and map_name == "generated":
+            check_choice("copies", copies, (1,))  # there is a task for each lake
             tasks, panel = generated_lakes(size, self.is_slippery, split)
         else:
-            tasks, panel = _one_lake(MAPS[map_name] if desc is None else desc, self.is_slippery, split)
+            lake = _checked(MAPS[map_name] if desc is None else desc)
+            name = next((f"lake-{name}" for name, rows in MAPS.items() if tuple(rows) == lake), "lake-custom")
+            panel = copied_panel("frozenlake", split, name, _content(lake, self.is_slippery), copies)
+            tasks = (lake,) * len(panel)
         self._lake: FrozenLakeEnv | None = None
         self._lake_of: Lake | None = None
         super().__init__(tasks, panel, render_mode)
@@ -206,13 +212,6 @@ def generated_lakes(size: int, is_slippery: bool, split: str) -> tuple[tuple[Lak
 @lru_cache(maxsize=16)
 def _lakes(size: int) -> tuple[Lake, ...]:
     return distinct(lambda number: tuple(generate_random_map(size, seed=number)), TASKS)
-
-
-def _one_lake(desc: Any, is_slippery: bool, split: str) -> tuple[tuple[Lake, ...], TaskPanel]:
-    lake = _checked(desc)
-    check_choice("split", split, SPLITS)
-    name = next((f"lake-{name}" for name, rows in MAPS.items() if tuple(rows) == lake), "lake-custom")
-    return (lake,), make_panel("frozenlake", split, [name], [_content(lake, is_slippery)])
 
 
 def _content(lake: Lake, is_slippery: bool) -> dict[str, Any]:

@@ -265,6 +265,18 @@ def make_panel(benchmark: str, split: str, names: Sequence[str], contents: Seque
     return TaskPanel(benchmark, split, tuple(names), tuple(task_digest(content) for content in contents))
 
 
+def copied_panel(benchmark: str, split: str, name: str, content: Any, copies: int) -> TaskPanel:
+    """The panel of a game that has one task, listed `copies` times, so that an evaluation plays it so often.
+
+    Raises:
+        ValueError: an unknown split, or a number of copies out of range.
+    """
+    check_choice("split", split, SPLITS)
+    check_integer("copies", copies, 1, 10_000)
+    names = [name] if copies == 1 else [f"{name}-{n}" for n in range(copies)]
+    return TaskPanel(benchmark, split, tuple(names), (task_digest(content),) * copies)
+
+
 def check_choice(name: str, given: object, choices: tuple[object, ...]) -> None:
     """Raises ValueError unless `given` is one of `choices`."""
     if given not in choices:

@@ -22,7 +22,7 @@ import numpy as np
 
 from bpo_envs.toy.exact import Policy, Values, optimal
 from bpo_envs.toy.families import make_family
-from bpo_envs.toy.game import SPLITS, UNKNOWN, TextGame, check_choice, make_panel, require
+from bpo_envs.toy.game import UNKNOWN, TextGame, copied_panel, require
 from bpo_envs.toy.mdp import MDP, Outcome, fraction, from_data
 
 _EVENTS = ("moved", "unknown")
@@ -51,6 +51,7 @@ class ToyMDPEnv(TextGame[MDP, Moment]):
             unrolled for so many steps, or taken as it is if None.
         seed: of a family's tables.
         tokens: of a family's actions: 1, or 2 for actions of one and of two tokens (characters).
+        copies: how often the panel lists the task.
         split: any of the usual names.
         render_mode: None or ``"ansi"``.
 
@@ -66,15 +67,16 @@ class ToyMDPEnv(TextGame[MDP, Moment]):
         horizon: int | None = None,
         seed: int = 0,
         tokens: int = 1,
+        copies: int = 1,
         split: str = "train",
         render_mode: str | None = None,
     ) -> None:
-        check_choice("split", split, SPLITS)
         if isinstance(mdp, str):
             self.mdp, name = make_family(mdp, horizon, seed, tokens), mdp
         else:
             self.mdp, name = from_data(mdp, horizon), "custom"
-        super().__init__((self.mdp,), make_panel("toy-mdp", split, [name], [self.mdp.to_data()]), render_mode)
+        panel = copied_panel("toy-mdp", split, name, self.mdp.to_data(), copies)
+        super().__init__((self.mdp,) * len(panel), panel, render_mode)
 
     @cached_property
     def optimum(self) -> tuple[Policy, Values]:

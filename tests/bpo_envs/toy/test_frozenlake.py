@@ -135,6 +135,14 @@ def test_a_fixed_map_is_one_task_in_every_split():
     assert FrozenLakeTextEnv().task_panel.task_digests != FrozenLakeTextEnv(**FIRM).task_panel.task_digests
 
 
+def test_the_one_task_of_a_fixed_map_may_be_listed_often():
+    panel = FrozenLakeTextEnv(copies=3).task_panel
+    assert panel.task_ids == ("lake-4x4-0", "lake-4x4-1", "lake-4x4-2")
+    assert len(set(panel.task_digests)) == 1
+    env = FrozenLakeTextEnv(copies=3, **FIRM)
+    assert env.reset(options={"index": 2})[1]["task_id"] == "lake-4x4-2"
+
+
 def test_a_map_of_ones_own_may_be_oblong():
     env = FrozenLakeTextEnv(desc=["SFFH", "FFFG"], **FIRM)
     assert env.reset(seed=0)[1]["task_id"] == "lake-custom"
@@ -152,6 +160,9 @@ def test_a_map_of_ones_own_may_be_oblong():
         ({"desc": "SFFG"}, "is no map"),
         ({"desc": ["SH", "HG"]}, "has no way from S to G"),
         ({"size": 3}, "size is 3; expected an integer from 4 to 10"),
+        ({"copies": 0}, "copies is 0; expected an integer from 1 to 10000"),
+        ({"copies": "2"}, "copies is '2'"),
+        ({"copies": 2, "map_name": "generated"}, "unknown copies=2; expected one of 1"),
         ({"view": "picture"}, "unknown view='picture'"),
     ],
 )

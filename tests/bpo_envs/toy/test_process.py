@@ -109,6 +109,12 @@ def test_the_task_is_its_table():
     assert ToyMDPEnv(data).task_panel.task_digests == ToyMDPEnv().task_panel.task_digests
 
 
+def test_the_task_may_be_listed_often():
+    env = ToyMDPEnv(copies=2)
+    assert env.task_panel.task_ids == ("tree-0", "tree-1")
+    assert env.reset(options={"index": 1})[0] == "start: a b\n"
+
+
 def test_a_process_given_as_data_is_unrolled_by_a_horizon():
     loop = {"start": "x", "transitions": {"x": {"a": [[1, "x", 1]]}}}
     env = ToyMDPEnv(loop, horizon=3)
