@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch.utils.tensorboard import SummaryWriter
 
-_PACKAGES = ("bpo-envs", "torch", "transformers", "tokenizers", "safetensors", "gymnasium", "numpy")
+_PACKAGES = ("bpo-envs", "torch", "transformers", "peft", "tokenizers", "safetensors", "gymnasium", "numpy")
 
 
 class RunFolder:
