@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 import pytest
+
+
+def installed(*modules: str) -> bool:
+    """Whether all these modules can be imported."""
+    return all(importlib.util.find_spec(module) is not None for module in modules)
 
 
 def need(present: bool, component: str, how_to_get: str) -> None:

