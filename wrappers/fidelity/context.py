@@ -22,6 +22,7 @@ from .running import running
 from .shrink import shrink
 
 MAX_STEPS = 1000  # of a recorded episode; the time limit of recording usually comes first
+LEAST_STEPS, PATIENCE = 12, 5.0  # steps that an episode gets even if time is up, for so many seconds
 LEAST_CASES = 10  # programs that are run even if time is up, unless each takes long
 
 
@@ -148,9 +149,11 @@ class Context:
         for number in range(self.settings.episodes):
             share = begin + limit * (number + 1) / self.settings.episodes
             seed = self.settings.seed + number
-            end = self.oracle.record([self.reset_event(seed)], self.policy(number), MAX_STEPS, share)
+            end = self.oracle.record(
+                [self.reset_event(seed)], self.policy(number), MAX_STEPS, share, LEAST_STEPS
+            )
             self.episodes.append(Episode(seed, end))
-            if now() - begin > limit:
+            if now() - begin > (limit if number else PATIENCE):
                 break
         if not self.nondeterministic:
             self._continue(begin + 1.5 * limit)

@@ -1,13 +1,13 @@
 """Play in a new process, under another PYTHONHASHSEED and in another working directory.
 
-    python -m wrappers.fidelity.elsewhere JOB ANSWERS
-
-is the other side: it reads tasks, plays them and writes the answers. Both files lie in a private folder.
+`main(job, answers)` is the other side: it reads tasks from one file, plays them and writes what was answered
+to another. Both lie in a private folder.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +22,8 @@ from ..snapshot import Snapshot
 from ..target import Target, dump, load, process_environment
 from .compare import Comparison
 from .oracle import Event, perform
+
+_OTHER_SIDE = "import sys; from wrappers.fidelity.elsewhere import main; main(*sys.argv[1:])"
 
 
 @dataclass
@@ -49,13 +51,7 @@ class Elsewhere:
         (folder / "job").write_bytes(dump((target, comparison, list(tasks))))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "wrappers.fidelity.elsewhere",
-                    str(folder / "job"),
-                    str(self._answers),
-                ],
+                [sys.executable, "-c", _OTHER_SIDE, str(folder / "job"), str(self._answers)],
                 cwd=str(folder) if cwd is None else cwd,
                 env=process_environment(hash_seed),
                 stdin=subprocess.DEVNULL,
@@ -67,7 +63,9 @@ class Elsewhere:
         """One list of answers for each task. Raises RuntimeError where the process failed."""
         try:
             status = self._process.wait()
-            if status != 0 or not self._answers.exists():
+            if status < 0:
+                raise RuntimeError(f"the new process was ended by {signal.Signals(-status).name}")
+            if status or not self._answers.exists():
                 lines = self._log.read_text(errors="replace").strip().splitlines()
                 raise RuntimeError(lines[-1] if lines else f"the new process ended with status {status}")
             return cloudpickle.loads(self._answers.read_bytes())
@@ -106,8 +104,4 @@ def main(job: str, answers: str) -> None:
     partial = Path(answers + ".part")
     partial.write_bytes(cloudpickle.dumps(found))
     partial.rename(answers)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
     os._exit(0)  # whatever the environment left running (a thread) need not be waited for

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from .watch import foreign, layers, places
+from .places import foreign, layers, places, value_at
 
 _SIZED = (dict, list, tuple, set, frozenset, deque, str, bytes, bytearray)
 _MOST = 4_000  # objects that are looked into, the shallow ones first
@@ -21,7 +21,7 @@ _MOST = 4_000  # objects that are looked into, the shallow ones first
 def parts_held(env: gym.Env) -> float:
     """Parts in the attributes of `env` and its wrappers, and of their modules' and classes' variables."""
     queue: deque[Any] = deque(vars(layer) for layer in layers(env))
-    queue.extend(value for _, owner, name in places(env) for value in _value(owner, name))
+    queue.extend(value_at(owner, name) for _, owner, name in places(env))
     seen: set[int] = set()
     count = 0
     while queue and len(seen) < _MOST:
@@ -32,13 +32,6 @@ def parts_held(env: gym.Env) -> float:
         count += _own_parts(value)
         queue.extend(_inside(value))
     return float(count)
-
-
-def _value(owner: Any, name: str) -> Iterator[Any]:
-    try:
-        yield vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
-    except (AttributeError, KeyError, ValueError):  # an empty cell, or gone since
-        return
 
 
 def _own_parts(value: Any) -> int:

@@ -140,10 +140,12 @@ class Oracle:
         finally:
             env.close()
 
-    def record(self, events: Sequence[Event], choose: Policy, max_steps: int, until: float) -> Node:
+    def record(
+        self, events: Sequence[Event], choose: Policy, max_steps: int, until: float, least: int = 0
+    ) -> Node:
         """Plays `events`, then lets `choose` act until the episode ends, `max_steps` or the time `until`.
 
-        Returns the last node reached.
+        least: steps that are made though the time is up. Returns the last node reached.
         """
         env = self.make()
         try:
@@ -151,8 +153,8 @@ class Oracle:
             for event in events:
                 node, live = node.child(event), _live(env, event)
                 node.answer = self.comparison.answer(**live)
-            for _ in range(max_steps):
-                if node.over or now() > until:
+            for number in range(max_steps):
+                if node.over or (now() > until and number >= least):
                     break
                 event = step(choose(live["observation"], live["info"], env))
                 node, live = node.child(event), _live(env, event)

@@ -173,10 +173,10 @@ class Run:
         return None
 
     def _compare(self, node: Node, answer: dict[str, Any]) -> Difference | None:
-        if node.answer is None:  # the oracle's episode ended earlier, at a step that was not compared
-            return Difference(("terminated or truncated earlier",), True, False)
         if "raised" in answer:
             return Difference(RAISED, None, answer["raised"])
+        if node.answer is None:  # the oracle's episode ended earlier, at a step that was not compared
+            return Difference(("terminated or truncated earlier",), True, False)
         return self.comparison.difference({key: node.answer.get(key) for key in answer}, answer)
 
     def _operate(self, index: int, op: Op, undo: contextlib.ExitStack) -> bool:

@@ -15,7 +15,7 @@ _TIMERS = {
     "ITIMER_VIRTUAL": "setitimer",
     "ITIMER_PROF": "setitimer",
 }
-_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "wrappers.fidelity")
+_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")  # they only wait
 _GRACE = 0.02  # seconds in which a thread without a Thread object may finish
 
 

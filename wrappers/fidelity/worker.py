@@ -33,6 +33,7 @@ from .oracle import now
 from .program import printable
 from .running import running
 
+SLOWNESS = 40  # the time limit of checks grows by so many times what it took to prepare
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -43,6 +44,7 @@ def main(job: str, results: str) -> None:
         if "error" in ended:
             _write(out, {"event": "broken", **ended})
         elif not ended["served"]:
+            settings.time_limit = ended["time_limit"]
             _serve(Context(target, settings), names, out)
 
 
@@ -50,13 +52,15 @@ def _prepare_and_serve(target: Target, settings: Settings, names: list[str], out
     """Prepares; where nothing is left running, forks the checks from here."""
     context = Context(target, settings)
     faulthandler.dump_traceback_later(settings.time_limit, exit=True)
+    begin = now()
     context.prepare()
     faulthandler.cancel_dump_traceback_later()
+    settings.time_limit += SLOWNESS * (now() - begin)
     clean = not running() - context.baseline
     _write(out, {"event": "prepared", "capability": context.capability})
     if clean:
         _serve(context, names, out)
-    return {"served": clean}
+    return {"served": clean, "time_limit": settings.time_limit}
 
 
 def _serve(context: Context, names: list[str], out: TextIO) -> None:

@@ -59,8 +59,11 @@ def _again(context: Context, played: list[Event], others: list[Episode]) -> Answ
     env = context.target.make()
     try:
         remembered = _wrappers(env)
-        for episode in others or [Episode(0, _node(context, played))]:
-            for event in episode.events:
+        for number, episode in enumerate(others or [Episode(0, _node(context, played))]):
+            lived = episode.events
+            if others:  # of different lengths, and left before their ends
+                lived = lived[: max(2, len(lived) - 1 - 3 * number)]
+            for event in lived:
                 perform(env, event, context.comparison)
         if env._stack.layers:
             if remembered is None:

@@ -15,9 +15,10 @@ from typing import Any
 
 from ..context import Context, Episode, Finding
 from ..disturb import DISTURBANCES
+from ..files import watch_files
 from ..oracle import Event
 from ..program import Failure, Op, Program, Run, events
-from ..watch import KINDS, Mark, describe, watch_files
+from ..watch import KINDS, Mark, describe
 from .restoring import occasions, wanderings
 
 
@@ -27,7 +28,7 @@ def check(context: Context) -> Finding:
     touched: dict[str, list[str]] = {}
     for number, (episode, at) in enumerate(_early_first(context)):
         tried += 1
-        found = _disturb(context, episode, at) or _rewind(context, episode, at, number, touched)
+        found = _disturb(context, episode, at, number) or _rewind(context, episode, at, number, touched)
         if isinstance(found, Finding):
             return found
         sound += found is None
@@ -51,11 +52,13 @@ class _Unsound:
     """The control (no disturbance) fails already at this moment."""
 
 
-def _disturb(context: Context, episode: Episode, at: int) -> Finding | _Unsound | None:
+def _disturb(context: Context, episode: Episode, at: int, number: int) -> Finding | _Unsound | None:
     control = _disturbed(episode, at, None)
     if context.run(control) is not None:
         return _Unsound()
     for name, disturb in DISTURBANCES.items():
+        if number and context.enough(number, 3):  # all of them are tried at the first moment
+            break
         failure = context.run(_disturbed(episode, at, Op("call", value=disturb, label=f"# disturb {name}")))
         if failure is not None and context.run(control) is None:
             finding = context.failed(failure, lambda program: _with_call(context, program))
@@ -90,29 +93,43 @@ def _disturbed(episode: Episode, at: int, disturbance: Op | None) -> Program:
 
 def _rewind(
     context: Context, episode: Episode, at: int, number: int, touched: dict[str, list[str]]
-) -> Finding | None:
+) -> Finding | _Unsound | None:
+    """Wanders off and goes back: in the same instance, or (every second time) in a new one."""
     wander = wanderings(context, episode, at, number)
-    failure, changed = _excursion(context, episode, at, wander, ())
+    new = number % 2 == 1
+    failure, changed = _excursion(context, episode, at, wander, new, ())
     for kind in KINDS:
-        touched[kind] = sorted({*touched.get(kind, ()), *changed[kind]})
+        touched[kind] = sorted({*touched.get(kind, ()), *changed.get(kind, ())})
     if failure is None:
         return None
-    suspected = [kind for kind in KINDS if changed[kind]]
+    if _excursion(context, episode, at, [], new, ())[0] is not None:
+        return _Unsound()
+    suspected = [kind for kind in KINDS if changed.get(kind)]
     for kinds in [*((kind,) for kind in suspected), tuple(suspected)]:
-        if kinds and _excursion(context, episode, at, wander, kinds)[0] is None:
+        if kinds and _excursion(context, episode, at, wander, new, kinds)[0] is None:
             named = " and ".join(describe(changed, kind) for kind in kinds)
-            finding = context.failed(failure, context.run)
-            finding.detail = (
-                f"{named} have an influence (with them put back, the continuation is right): {finding.detail}"
-            )
-            return finding
+            return _named(context, failure, f"{named} (with it put back, the continuation is right)")
+    if new:  # nothing of the first instance can reach the second but through something outside both
+        seen = ", ".join(describe(changed, kind) for kind in suspected)
+        return _named(
+            context, failure, "something outside the instance" + (f"; what changed: {seen};" if seen else "")
+        )
     return None
 
 
+def _named(context: Context, failure: Failure, culprit: str) -> Finding:
+    finding = context.failed(failure, context.run)
+    finding.detail = f"{culprit} has an influence: {finding.detail}"
+    return finding
+
+
 def _excursion(
-    context: Context, episode: Episode, at: int, wander: list[Event], kinds: tuple[str, ...]
+    context: Context, episode: Episode, at: int, wander: list[Event], new: bool, kinds: tuple[str, ...]
 ) -> tuple[Failure | None, dict[str, list[str]]]:
-    """Runs an excursion and puts `kinds` back after the restore; tells what had changed until then."""
+    """Runs an excursion and puts `kinds` back before the way on; tells what had changed until then.
+
+    new: go on in a new instance. Files are put back before the restore too, which may read them.
+    """
     marks: list[Mark] = []
     changed: dict[str, list[str]] = {}
     run: Run
@@ -121,20 +138,24 @@ def _excursion(
         marks.append(Mark(run.live["a"].env))
 
     def put_back() -> None:
-        changed.update(marks[0].changed())
+        for kind, names in marks[0].changed().items():
+            changed[kind] = sorted({*changed.get(kind, ()), *names})
         for kind in kinds:
             marks[0].rewind(kind)
 
     played = episode.all_events
+    last = "b" if new else "a"
     program: list[Any] = [
         Op("make"),
         *events(played[:at]),
         Op("call", value=mark),
         Op("snapshot", value="s"),
         *events(wander, checked=False),
-        Op("restore", value="s"),
         Op("call", value=put_back),
-        *events(played[at:]),
+        *([Op("make", "b")] if new else []),
+        Op("restore", last, "s"),
+        *([] if new else [Op("call", value=put_back)]),
+        *events(played[at:], last),
     ]
     run = Run(context.oracle, program, context.comparison)
     failure = run.failure()

@@ -20,11 +20,11 @@ from typing import Any
 
 from ...snapshot_env import SnapshotEnv
 from ..context import Context, Finding
+from ..files import watch_files, written
 from ..held import parts_held
 from ..oracle import now
 from ..program import literal, printable
 from ..running import children_of, running_processes
-from ..watch import watch_files, written_files
 
 _STEPS = 12  # of a cycle
 _WARM_UP = 130  # cycles; RecordEpisodeStatistics remembers 100 episodes
@@ -180,7 +180,7 @@ def _most(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot) -> str:
 def _amounts(env: SnapshotEnv) -> dict[str, float]:
     gc.collect()
     memory = float(tracemalloc.get_traced_memory()[0])
-    files = [path.stat().st_size for path in written_files() if path.exists()]
+    files = [path.stat().st_size for path in written() if path.exists()]
     return {
         "memory": memory,
         "parts held": parts_held(env),

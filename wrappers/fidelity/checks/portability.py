@@ -8,8 +8,8 @@ from pathlib import Path
 from ..compare import RAISED, Difference
 from ..context import Context, Finding
 from ..elsewhere import Elsewhere, Task
-from ..oracle import Node, perform
-from ..program import Failure, Op, events
+from ..oracle import Event, Node, perform
+from ..program import Failure, Op, events, printable
 from .restoring import occasions
 
 _HASH_SEED = 4
@@ -42,7 +42,10 @@ def check(context: Context) -> Finding:
             nodes.append(node)
             if context.time_is_up:
                 break
-        found = Elsewhere(context.target, context.comparison, tasks, _HASH_SEED, str(Path.cwd())).answers()
+        here = str(Path.cwd())
+        found = Elsewhere(context.target, context.comparison, tasks, _HASH_SEED, here).answers()
+    except RuntimeError as error:
+        return _crashed(nodes[0].events(), starts[0].depth, error)
     finally:
         env.close()
         for snapshot in held:
@@ -55,6 +58,15 @@ def check(context: Context) -> Finding:
             f"restored from bytes in a new process, {shortest}", False, reproduce=shortest.reproduce()
         )
     return Finding(f"{len(tasks)} snapshots, restored from bytes in a new process")
+
+
+def _crashed(played: list[Event], at: int, error: RuntimeError) -> Finding:
+    """The finding where the new process ended without an answer."""
+    detail = f"restored from bytes in a new process: {error}"
+    program = [Op("make"), *events(played[:at]), Op("snapshot", value="s")]
+    actions = [printable(event.value) for event in played[:at] if event.kind == "step"]
+    code = "\n".join([*map(str, program), f"# {detail}"])
+    return Finding(detail, False, reproduce={"seed": played[0].value[0], "actions": actions, "code": code})
 
 
 def _differs(context: Context, start: Node, end: Node, answers: list[dict]) -> Failure | None:

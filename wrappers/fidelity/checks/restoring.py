@@ -10,6 +10,8 @@ from ..context import Context, Episode, Finding
 from ..oracle import Event, perform, reset
 from ..program import Op, Program, events, printable
 
+_ALBUM = 32  # snapshots alive at once
+
 
 def moments(context: Context, number: int) -> list[int]:
     """Where to take snapshots in `number` events: early, late, around the last one, and elsewhere."""
@@ -72,6 +74,8 @@ def _excursions(context: Context) -> Iterator[Program]:
         ]
         if number % 3 == 2 and at > 3:
             yield _several(context, played, at)
+        if number % 4 == 1:
+            yield _album(context, played)
 
 
 def wanderings(context: Context, episode: Episode, at: int, number: int) -> list[Event]:
@@ -107,6 +111,17 @@ def _several(context: Context, played: Sequence[Event], at: int) -> Program:
         *(Op("restore", value="s"), *events(played[early + 1 :])),
         *(Op("restore", value="u"), *events(played[at:])),
     ]
+
+
+def _album(context: Context, played: Sequence[Event]) -> Program:
+    """A snapshot at each step; then a visit to each, in any order, with a few steps from there."""
+    pages = min(len(played), _ALBUM)
+    program = [Op("make")]
+    for number, event in enumerate(played[:pages]):
+        program += [*events([event]), Op("snapshot", value=f"s{number}")]
+    for number in context.chance.sample(range(pages), pages):
+        program += [Op("restore", value=f"s{number}"), *events(played[number + 1 : number + 4])]
+    return program
 
 
 # --- repeatability ---------------------------------------------------------------------------------------
