@@ -138,6 +138,8 @@ class RolloutConfig:
     Attributes:
         temperature: of sampling; learner, entropy and KL use the same.
         max_new_tokens: at most this many tokens an action.
+        top_k: draw from the k most probable tokens only; for `eval`, training refuses it.
+        top_p: draw from the fewest tokens that hold this probability only; for `eval`, training refuses it.
         context_limit: tokens of the longest context; an episode that would pass it ends with reason
             "context".
         success_weight: w; an episode's last reward counts (1 - w) reward + w [won].
@@ -147,6 +149,8 @@ class RolloutConfig:
 
     temperature: float = 1.0
     max_new_tokens: int = 256
+    top_k: int = 0
+    top_p: float = 1.0
     context_limit: int = 8192
     success_weight: float = 0.0
     fill: bool = True

@@ -69,7 +69,7 @@ def _model_outcomes(config: Config, tasks: tuple[Task, ...]) -> dict[str, Outcom
     r = config.rollout
     growth = GrowthOptions(min(r.context_limit, engine.window), r.success_weight, r.fill)
     pool = InProcessPool(partial(make_environment, config.environment.options(config.environment.eval_split)))
-    sampling = Sampling(policy.format.stop_ids, r.max_new_tokens, r.temperature)
+    sampling = Sampling(policy.format.stop_ids, r.max_new_tokens, r.temperature, top_k=r.top_k, top_p=r.top_p)
     outcomes: dict[str, Outcomes] = {}
     for mode in config.evaluation.modes:
         how = dataclasses.replace(sampling, greedy=mode == "greedy")

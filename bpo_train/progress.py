@@ -78,6 +78,8 @@ _STAGES = {
 _COUNTS = {
     "returns": "realised returns",
     "generated_tokens": "generated tokens",
+    "forwarded_tokens": "tokens forwarded to generate",
+    "learned_tokens": "tokens forwarded to learn",
     "stored_tokens": "tokens, each stored once",
     "row_tokens": "tokens as rows",
     "environment_steps": "environment steps",

@@ -83,6 +83,11 @@ class Trainer:
                 f"max_new_tokens is {self.sampling.max_new_tokens}, but the model's window holds {window}"
             )
         r = config.rollout
+        if r.top_k or r.top_p != 1.0:
+            raise ValueError(
+                f"top_k={r.top_k}, top_p={r.top_p}: training draws from the whole distribution, since what "
+                "is learned from must be what was drawn from; leave them to eval"
+            )
         self.growth = GrowthOptions(window, r.success_weight, r.fill, r.sentinel)
         self.collector = Collector(
             self.engine, self.train_pool, self.policy.format, self.sampling, self.schedule, self.growth
@@ -203,6 +208,7 @@ class Trainer:
         """Collect a batch, credit it, update once; returns metrics."""
         begin = time.perf_counter()
         self.train_pool.meters, self.collector.meters = PoolMeters(), CollectorMeters()
+        forwarded = self.engine.forwarded_tokens
         key = (TRAINING, self.config.run.seed, self.learner.updates)
         trees = self.collector.collect(self.next_tasks(), key)
         self._report(self.collector.meters.mismatches)
@@ -220,6 +226,7 @@ class Trainer:
         pool = self.train_pool.meters
         metrics = batch_metrics(trees, self.meter(trees)) | learned
         return metrics | {
+            "forwarded_tokens": self.engine.forwarded_tokens - forwarded,
             "sentinel_checks": self.collector.meters.sentinel_checks,
             "invalid_trees": self.config.run.prompts - len(trees),
             "environment_steps": pool.steps,

@@ -31,6 +31,8 @@ class Decision:
         text: the action as it was sent to the environment.
         reward: what the environment paid for it.
         cut: the action reached the token limit without an end of turn; it was sent as it is.
+        action_entropy: entropy in nats over the environment's list of actions, as the policy scores them;
+            None where it was not asked for.
     """
 
     context: list[int]
@@ -40,6 +42,7 @@ class Decision:
     text: str
     reward: float = 0.0
     cut: bool = False
+    action_entropy: float | None = None
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from ..engine import Completion, Engine, Request, Sampling
 from ..policy import PromptFormat
 from ..tree import BranchPoint, Decision, RolloutTree
 from .budget import forks_per_point, returns_per_tree
+from .entropy import list_entropy
 from .environment import Task
 from .pool import Observation, Pool
 from .schedule import DecisionView, PostHocSchedule, PredictableSchedule, Schedule, action_starts
@@ -100,6 +101,7 @@ class _Live:
     row: list[int]
     context: list[int]
     cache: object | None = None
+    actions: Sequence[str] = ()  # what the environment lists, where the schedule asks for it
 
 
 class Collector:
@@ -162,17 +164,18 @@ class Collector:
                 f"the prompt of task {growth.task.id} has {len(prompt)} tokens, but context_limit less "
                 f"max_new_tokens leaves room for {room}; raise context_limit or lower max_observation_tokens"
             )
-        return _Live(growth, branch, slot, list(prompt), prompt)
+        return _Live(growth, branch, slot, list(prompt), prompt, actions=_listed(seen))
 
     def _round(self, live: list[_Live]) -> list[_Live]:
         """One action of every live branch; return the branches that live on, new siblings among them."""
         begin = time.perf_counter()
         requests = [Request(b.row, (*b.growth.key, b.branch, _depth(b)), b.cache) for b in live]
         completions = self._engine.generate(requests, self._sampling)
+        entropies = self._action_entropies(live, completions)
         self.meters.generate_seconds += time.perf_counter() - begin
         born: list[_Live] = []
-        for branch, completion in zip(live, completions):
-            born += self._decide(branch, completion)
+        for branch, completion, entropy in zip(live, completions, entropies):
+            born += self._decide(branch, completion, entropy)
         actions = [branch.growth.tree.branches[branch.branch].decisions[-1].text for branch in live]
         observations = self._pool.step([branch.slot for branch in live], actions)
         running = []
@@ -185,7 +188,24 @@ class Collector:
                     born += self._finish_backbone(branch.growth, completion)
         return running + born
 
-    def _decide(self, live: _Live, completion: Completion) -> list[_Live]:
+    def _action_entropies(self, live: list[_Live], completions: Sequence[Completion]) -> list[float | None]:
+        """Entropy over the listed actions for each backbone, where the schedule measures it; else None."""
+        if self._schedule is None or self._schedule.options.measure != "actions":
+            return [None] * len(live)
+        asked = [k for k, branch in enumerate(live) if branch.branch == 0]
+        for k in asked:
+            if not live[k].actions:
+                raise ValueError(
+                    f"measure 'actions' needs admissible_actions in the environment's info; task "
+                    f"{live[k].growth.task.id} lists none"
+                )
+        requests = [Request(live[k].row, (), completions[k].cache) for k in asked]
+        candidates = [[self._format.action_tokens(action) for action in live[k].actions] for k in asked]
+        scores = self._engine.score(requests, candidates, self._sampling.temperature)
+        found = dict(zip(asked, map(list_entropy, scores)))
+        return [found.get(k) for k in range(len(live))]
+
+    def _decide(self, live: _Live, completion: Completion, action_entropy: float | None) -> list[_Live]:
         """Write the action into the tree; on a backbone, branch here or keep what that needs later."""
         growth, tree = live.growth, live.growth.tree
         node = tree.branches[live.branch]
@@ -198,6 +218,7 @@ class Collector:
                 entropies=completion.entropies,
                 text=self._format.action_text(completion.tokens),
                 cut=not completion.stopped,
+                action_entropy=action_entropy,
             )
         )
         if live.branch != 0 or self._schedule is None:
@@ -211,7 +232,7 @@ class Collector:
         starts = action_starts(node, self._schedule.options.spacing_unit)
         view = DecisionView(
             depth=depth,
-            entropy=completion.entropies[0] if completion.entropies else None,
+            entropy=_known_entropy(completion) if action_entropy is None else action_entropy,
             spacing=None if growth.last_point is None else starts[depth] - starts[growth.last_point],
             taken=growth.points,
             key=(*growth.key, 0, depth),
@@ -247,6 +268,7 @@ class Collector:
         live.cache = completion.cache
         if not seen.ended:
             live.context = self._format.follow(seen.text, seen.info, decision.cut)
+            live.actions = _listed(seen)
             live.row += live.context
             if len(live.row) + self._sampling.max_new_tokens > self._options.context_limit:
                 node.ended = "context"
@@ -307,6 +329,15 @@ def _chance(key: tuple[int, ...]) -> float:
 def _environment_seed(growth: _Growth, branch: int) -> int:
     """Seed of an environment's own randomness on one branch, from its fork on."""
     return int(np.random.SeedSequence((_ENVIRONMENT, *growth.key, branch)).generate_state(1)[0])
+
+
+def _listed(seen: Observation) -> Sequence[str]:
+    return tuple(seen.info.get("admissible_actions", ()))
+
+
+def _known_entropy(completion: Completion) -> float | None:
+    """H_t at the first token: known before any of the action is drawn."""
+    return completion.entropies[0] if completion.entropies else None
 
 
 def _depth(live: _Live) -> int:

@@ -8,11 +8,22 @@ entropy.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from bpo_train.tree import Decision
 
-MEASURES = ("first", "mean", "sum", "max")
+MEASURES = ("first", "mean", "sum", "max", "actions")
 SAMPLED_ACTION_MEASURES = frozenset({"mean", "sum", "max"})
 """Measures that look at the sampled action: unusable before it is drawn, and biased after."""
+
+
+def list_entropy(logprobs: Sequence[float]) -> float:
+    """Eq 3 over a list of actions with these log-probabilities, normalised over the list: nats."""
+    most = max(logprobs)
+    weights = [math.exp(logprob - most) for logprob in logprobs]
+    total = sum(weights)
+    return -sum(w / total * math.log(w / total) for w in weights if w > 0)
 
 
 def decision_entropy(decision: Decision, measure: str = "first") -> float:
@@ -20,11 +31,19 @@ def decision_entropy(decision: Decision, measure: str = "first") -> float:
 
     Args:
         decision: a decision whose engine recorded entropies.
-        measure: "first" generated token, or "mean", "sum", "max" over the action's tokens.
+        measure: "first" generated token, or "mean", "sum", "max" over the action's tokens; "actions": over
+            the list of actions that the environment admits.
 
     Raises:
         ValueError: unknown measure, or no entropies were recorded.
     """
+    if measure == "actions":
+        if decision.action_entropy is None:
+            raise ValueError(
+                f"action {decision.text!r} has no entropy over a list of actions: it is taken on backbones, "
+                f"where the environment's info lists admissible_actions"
+            )
+        return decision.action_entropy
     if not decision.entropies:
         raise ValueError(
             f"action {decision.text!r} has no entropies: use an engine that reports them, or a schedule that "

@@ -23,14 +23,23 @@ class Sampling:
         greedy: take the most probable token instead of drawing.
         max_new_tokens: at most this many tokens an action, its end included.
         stop_ids: an action ends with the first of these tokens.
+        top_k, top_p: draw from the k most probable tokens (0: all), and of these from the fewest that hold
+            the probability p. For evaluation only: reported log-probs are of the whole distribution, so what
+            is drawn this way cannot be learned from.
     """
 
     stop_ids: frozenset[int]
     max_new_tokens: int
     temperature: float = 1.0
     greedy: bool = False
+    top_k: int = 0
+    top_p: float = 1.0
 
     def __post_init__(self) -> None:
+        if self.top_k < 0 or not 0 < self.top_p <= 1:
+            raise ValueError(
+                f"top_k={self.top_k}, top_p={self.top_p}; expected k >= 0 and p above 0, at most 1"
+            )
         if not self.temperature > 0:
             raise ValueError(
                 f"temperature is {self.temperature}; it must be > 0 (use greedy=True for argmax)"
@@ -79,9 +88,15 @@ class Completion:
 
 
 class Engine(Protocol):
-    """Generates continuations under one weight version at a time."""
+    """Generates continuations under one weight version at a time.
+
+    Attributes:
+        version: of the weights.
+        forwarded_tokens: tokens run through the model so far, padding not counted.
+    """
 
     version: int
+    forwarded_tokens: int
 
     def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[Completion]:
         """Continue every request; completions come in the order of the requests.
@@ -89,6 +104,16 @@ class Engine(Protocol):
         Raises:
             ValueError: a request is empty or longer than the model's window, or its cache is of an older
             version.
+        """
+        ...
+
+    def score(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[list[int]]], temperature: float
+    ) -> list[list[float]]:
+        """Log-probability of each given continuation of each request's context, summed over its tokens.
+
+        Raises:
+            ValueError: as `generate`, or an empty continuation.
         """
         ...
 

@@ -34,6 +34,7 @@ class HFEngine:
     def __init__(self, model: torch.nn.Module, max_batch: int = 64) -> None:
         self.model = model
         self.version = 0
+        self.forwarded_tokens = 0
         self.max_batch = max_batch
         config = model.config.get_text_config(decoder=True)  # type: ignore[operator, union-attr]
         _check_attention(config)
@@ -105,6 +106,45 @@ class HFEngine:
         self.model.train(was_training)
         return [completions[i] for i in range(len(requests))]
 
+    @torch.inference_mode()
+    def score(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[list[int]]], temperature: float
+    ) -> list[list[float]]:
+        """Log-probability of each continuation; all continuations of a request share its cached prefix."""
+        rows = [(r, tokens) for r, several in zip(requests, continuations) for tokens in several]
+        for request, tokens in rows:
+            self._check(request, Sampling(frozenset(), max(1, len(tokens))))
+            if not tokens:
+                raise ValueError("a continuation to score has no tokens")
+        was_training = self.model.training
+        self.model.eval()
+        totals: list[float] = []
+        for start in range(0, len(rows), self.max_batch):
+            totals += self._score(rows[start : start + self.max_batch], temperature)
+        self.model.train(was_training)
+        scores = iter(totals)
+        return [[next(scores) for _ in several] for several in continuations]
+
+    def _score(self, rows: list[tuple[Request, list[int]]], temperature: float) -> list[float]:
+        prefixes = [_usable_prefix(request) for request, _ in rows]
+        cached = [prefix.length if prefix else 0 for prefix in prefixes]
+        capacity = max(len(request.tokens) + len(tokens) for request, tokens in rows)
+        shape = (self._layers, len(rows), self._heads, capacity, self._head_size)
+        cache = BatchCache(shape, self._head.weight.dtype, self.device)
+        for row, prefix in enumerate(prefixes):
+            if prefix:
+                prefix.copy_into(cache.row(row))
+        new = [[*r.tokens[count:], *tokens[:-1]] for (r, tokens), count in zip(rows, cached)]
+        self.forwarded_tokens += sum(map(len, new))
+        hidden = self._run(cache, new, cached, 0)
+        totals = []
+        for row, (request, tokens) in enumerate(rows):
+            first = len(request.tokens) - cached[row] - 1  # predicts the continuation's first token
+            logits = self._head(hidden[row, first : first + len(tokens)]).float() / temperature
+            chosen = torch.tensor(tokens, device=self.device)[:, None]
+            totals.append(float(torch.log_softmax(logits, -1).gather(1, chosen).sum()))
+        return totals
+
     def _check(self, request: Request, sampling: Sampling) -> None:
         if not request.tokens:
             raise ValueError("a request has no tokens; the context must hold at least one")
@@ -134,6 +174,7 @@ class HFEngine:
         new = [request.tokens[count:] for request, count in zip(requests, cached)]
         parts = [self._prefill(cache, new[a:b], cached[a:b], a) for a, b in _alike(list(map(len, new)))]
         logits = torch.cat(parts)
+        self.forwarded_tokens += sum(map(len, new))
 
         out = [Completion([], [], [], False, self.version) for _ in requests]
         rows = list(range(len(requests)))  # which request each row of the buffer still works for
@@ -156,6 +197,7 @@ class HFEngine:
                 rows = [rows[k] for k in running]
             logits = self._forward(cache, tokens[:, None], ends[:, None], int(ends.max()) + 1)[:, 0]
             logits = self._head(logits)
+            self.forwarded_tokens += len(rows)
             ends = ends + 1
         return out
 
@@ -167,6 +209,12 @@ class HFEngine:
         Returns:
             The next-token logits, float[rows, vocabulary].
         """
+        hidden = self._run(cache, new, cached, first)
+        final = torch.tensor([len(tokens) - 1 for tokens in new], device=self.device)
+        return self._head(hidden[torch.arange(len(new), device=self.device), final])
+
+    def _run(self, cache: BatchCache, new: list[list[int]], cached: list[int], first: int) -> torch.Tensor:
+        """Run new tokens of the rows from `first` on: hidden states, float[rows, longest, hidden size]."""
         width = max(map(len, new))
         ids = torch.zeros((len(new), width), dtype=torch.long)
         for row, tokens in enumerate(new):
@@ -175,9 +223,7 @@ class HFEngine:
         # Padding stands behind its row, where no real token looks; the last slot is never a real token's.
         positions = positions.clamp(max=cache.capacity - 1).to(self.device)
         end = min(cache.capacity, int(positions.max()) + 1)
-        hidden = self._forward(cache, ids.to(self.device), positions, end, first)
-        final = torch.tensor([len(tokens) - 1 for tokens in new], device=self.device)
-        return self._head(hidden[torch.arange(len(new), device=self.device), final])
+        return self._forward(cache, ids.to(self.device), positions, end, first)
 
     def _forward(
         self, cache: BatchCache, ids: torch.Tensor, positions: torch.Tensor, end: int, first: int = 0
@@ -203,7 +249,7 @@ class HFEngine:
         if sampling.greedy:
             tokens = logprobs.argmax(-1)
         else:
-            cumulative = probabilities.double().cumsum(-1)
+            cumulative = _restricted(probabilities, sampling).double().cumsum(-1)
             target = draw[:, None] * cumulative[:, -1:]
             tokens = torch.searchsorted(cumulative, target, right=True)[:, 0].clamp(
                 max=logprobs.shape[-1] - 1
@@ -234,6 +280,17 @@ def _check_attention(config: PreTrainedConfig) -> None:
             f"the model's attention is {config._attn_implementation!r}, which reads masks otherwise; call "
             'model.set_attn_implementation("sdpa")'
         )
+
+
+def _restricted(probabilities: torch.Tensor, sampling: Sampling) -> torch.Tensor:
+    """Zero what top-k and top-p exclude: float[rows, vocabulary], not normalised."""
+    if not sampling.top_k and sampling.top_p == 1.0:
+        return probabilities
+    ranked, order = probabilities.sort(-1, descending=True)
+    allowed = ranked.cumsum(-1) - ranked < sampling.top_p  # the mass before a token
+    if sampling.top_k:
+        allowed[:, sampling.top_k :] = False
+    return probabilities * torch.zeros_like(allowed).scatter(1, order, allowed)
 
 
 def _usable_prefix(request: Request) -> Prefix | None:

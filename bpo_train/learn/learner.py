@@ -157,6 +157,8 @@ class Learner:
         metrics = {name: totals[name] / tokens for name in ("kl", "clip_fraction", "mismatch")}
         metrics["loss"] = totals["loss"] / steps
         metrics["grad_norm"] = totals["grad_norm"] / steps
+        passes = o.epochs + (not o.on_policy)
+        metrics["learned_tokens"] = passes * sum(len(s.tokens) for sequences in packed for s in sequences)
         metrics["learning_rate"] = self.optimizer.param_groups[0]["lr"]
         return metrics
 

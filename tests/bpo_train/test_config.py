@@ -50,6 +50,9 @@ OTHER = {
     "max_new_tokens": 33,
     "context_limit": 444,
     "success_weight": 0.25,
+    "sentinel": 0.5,
+    "top_k": 5,
+    "top_p": 0.75,
     "fill": False,
     # method
     "method": "rloo",

@@ -67,6 +67,8 @@ def accounts():
     record = {
         "returns": 7,
         "generated_tokens": 100,
+        "forwarded_tokens": 700,
+        "learned_tokens": 600,
         "stored_tokens": 300,
         "row_tokens": 900,
         "environment_steps": 20,

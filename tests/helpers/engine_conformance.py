@@ -272,3 +272,52 @@ class EngineConformance:
         engine.generate([Request([1] * (32 - NO_STOP.max_new_tokens), (1,))], NO_STOP)
         with pytest.raises(ValueError, match="window of 32"):
             engine.generate([Request([1] * (33 - NO_STOP.max_new_tokens), (1,))], NO_STOP)
+
+    # Scoring given continuations
+
+    @pytest.mark.parametrize("temperature", [1.0, 0.7])
+    def test_scores_are_summed_logprobs_of_a_fresh_forward(self, model, temperature):
+        asked = requests(4)
+        continuations = [contexts(3, seed) for seed in range(4)]
+        scores = self.make(model, max_batch=5).score(asked, continuations, temperature)
+        for request, several, found in zip(asked, continuations, scores):
+            for tokens, score in zip(several, found):
+                table = oracle(model, request.tokens, tokens, temperature)
+                expected = float(table.gather(1, torch.tensor(tokens)[:, None]).sum())
+                assert score == pytest.approx(expected, abs=len(tokens) * TOLERANCE)
+
+    def test_scores_from_a_cache_are_those_without_one(self, llama):
+        engine = self.make(llama)
+        plain = requests(4)
+        cached = [Request(r.tokens, r.key, c.cache) for r, c in zip(plain, engine.generate(plain, NO_STOP))]
+        continuations = [contexts(3, seed) for seed in range(4)]
+        for one, other in zip(*(engine.score(asked, continuations, 1.0) for asked in (plain, cached))):
+            assert one == pytest.approx(other, abs=1e-3)
+
+    def test_a_continuation_without_tokens_has_no_score(self, llama):
+        with pytest.raises(ValueError, match="no tokens"):
+            self.make(llama).score(requests(1), [[[]]], 1.0)
+
+    # Restricted drawing, for evaluation
+
+    def test_top_k_draws_from_the_k_most_probable_tokens(self, llama):
+        sampling = Sampling(frozenset(), 1, top_k=3)
+        asked = [Request([7, 8], (1, i)) for i in range(200)]
+        drawn = {c.tokens[0] for c in self.make(llama).generate(asked, sampling)}
+        assert drawn == set(oracle(llama, [7, 8], [0])[0].topk(3).indices.tolist())
+
+    def test_top_p_draws_from_the_fewest_tokens_that_hold_p(self, llama):
+        probabilities, order = oracle(llama, [7, 8], [0])[0].exp().sort(descending=True)
+        kept = int((probabilities.cumsum(0) < 0.05).sum()) + 1
+        asked = [Request([7, 8], (2, i)) for i in range(400)]
+        drawn = {c.tokens[0] for c in self.make(llama).generate(asked, Sampling(frozenset(), 1, top_p=0.05))}
+        assert drawn == set(order[:kept].tolist())
+
+    def test_forwarded_tokens_are_counted_without_padding(self, llama):
+        engine = self.make(llama)
+        before = engine.forwarded_tokens
+        completions = engine.generate(asked := requests(9), STOP)
+        run = sum(len(r.tokens) + len(c.tokens) - 1 for r, c in zip(asked, completions))
+        assert engine.forwarded_tokens - before == pytest.approx(
+            run, rel=0.2
+        )  # a stopped row may run on a little

@@ -48,7 +48,10 @@ class EntropyThreshold(PredictableSchedule):
     def observe(self, trees: Sequence[RolloutTree]) -> None:
         """Take in the decisions of all rollouts from the root; forks would over-count late decisions."""
         rollouts = [branch for tree in trees for branch in tree.branches if branch.fork == 0]
-        self.entropies.extend(decision_entropy(d) for branch in rollouts for d in branch.decisions)
+        decisions = [d for branch in rollouts for d in branch.decisions]
+        if self.options.measure == "actions":  # taken on backbones only
+            decisions = [d for d in decisions if d.action_entropy is not None]
+        self.entropies.extend(decision_entropy(d, self.options.measure) for d in decisions)
         self._set_threshold()
 
     def _set_threshold(self) -> None:
