@@ -6,12 +6,13 @@ import pytest
 
 from wrappers import check_fidelity
 from wrappers.fidelity import CHECKS
-from zoo import healthy, sick_state, sick_world
+from zoo import healthy, sick_more, sick_state, sick_world
 from zoo.keeper import examine
 
+MODULES = (sick_state, sick_world, sick_more)
 SICK = [
     pytest.param(animal, check, id=f"{check}: {animal.__name__}")
-    for module in (sick_state, sick_world)
+    for module in MODULES
     for check, animals in module.SICK.items()
     for animal in animals
 ]
@@ -33,7 +34,7 @@ def accusations(found: dict) -> dict:
 
 def test_the_zoo_is_large_and_varied():
     assert len(SICK) >= 25 and len(HEALTHY) >= 12
-    kinds = {name for module in (sick_state, sick_world) for name in module.SICK}
+    kinds = {name for module in MODULES for name in module.SICK}
     assert kinds == set(CHECKS) - {"cost"}  # nothing can be sick of its cost alone
 
 

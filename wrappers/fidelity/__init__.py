@@ -81,7 +81,7 @@ def check_fidelity(
             before answers are compared.
         ignore: patterns of fields left out of comparisons ("info.episode.t"), in place of the default.
         nondeterministic: whether answers are random by intent; None: as the environment's spec declares.
-        time_limit: seconds for one check.
+        time_limit: seconds for one check; None: by the speed of the environment.
         memory_limit: bytes that one check may allocate.
         branch_points: M of the tree whose cost is told.
         siblings: K of that tree.
@@ -109,6 +109,7 @@ def check_fidelity(
         memory_limit=memory_limit,
         branch_points=branch_points,
         siblings=siblings,
+        slowness=40.0 if time_limit is None else 0.0,
         **{
             **(QUICK if quick else FULL),
             **{name: value for name, value in given.items() if value is not None},

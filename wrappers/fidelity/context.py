@@ -33,7 +33,9 @@ class Settings:
     episodes: recorded episodes (seeds `seed`, `seed` + 1, ...).
     budget: seconds of work for each check.
     hash_seeds: values of PYTHONHASHSEED that are tried, each in a new process.
-    time_limit: seconds after which a check counts as hung. memory_limit: bytes it may allocate.
+    time_limit: seconds after which a check counts as hung.
+    slowness: the limit grows by so many times the seconds that preparing took.
+    memory_limit: bytes that a check may allocate.
     nondeterministic: None: as the environment's spec (or an attribute of that name) declares.
     """
 
@@ -42,6 +44,7 @@ class Settings:
     budget: float = 2.5
     hash_seeds: tuple[int, ...] = (1, 2)
     time_limit: float = 60.0
+    slowness: float = 0.0
     memory_limit: int = 4 << 30
     policy: Policy | None = None
     options: Mapping[str, Any] | None = None

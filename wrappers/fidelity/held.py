@@ -18,20 +18,30 @@ _SIZED = (dict, list, tuple, set, frozenset, deque, str, bytes, bytearray)
 _MOST = 4_000  # objects that are looked into, the shallow ones first
 
 
-def parts_held(env: gym.Env) -> float:
-    """Parts in the attributes of `env` and its wrappers, and of their modules' and classes' variables."""
-    queue: deque[Any] = deque(vars(layer) for layer in layers(env))
-    queue.extend(value_at(owner, name) for _, owner, name in places(env))
+def parts_held(env: gym.Env) -> dict[str, int]:
+    """Parts by attribute of `env` and its wrappers, and by variable of their modules and classes."""
+    roots = [
+        (f"{type(layer).__name__}.{name}", value)
+        for layer in layers(env)
+        for name, value in vars(layer).items()
+    ]
+    roots += [(described, value_at(owner, name)) for described, owner, name in places(env)]
     seen: set[int] = set()
-    count = 0
+    counts: dict[str, int] = {}
+    # Breadth first over all roots together: where there is too much, what lies deep is left out.
+    queue = deque(roots)
     while queue and len(seen) < _MOST:
-        value = queue.popleft()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        count += _own_parts(value)
-        queue.extend(_inside(value))
-    return float(count)
+        name, value = queue.popleft()
+        if id(value) not in seen:
+            seen.add(id(value))
+            counts[name] = counts.get(name, 0) + _own_parts(value)
+            queue.extend((name, item) for item in _inside(value))
+    return counts
+
+
+def most_grown(before: dict[str, int], after: dict[str, int]) -> str:
+    """The attribute or variable that grew most."""
+    return max(after, key=lambda name: after[name] - before.get(name, 0), default="")
 
 
 def _own_parts(value: Any) -> int:

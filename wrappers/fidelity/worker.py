@@ -33,7 +33,6 @@ from .oracle import now
 from .program import printable
 from .running import running
 
-SLOWNESS = 40  # the time limit of checks grows by so many times what it took to prepare
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -55,7 +54,7 @@ def _prepare_and_serve(target: Target, settings: Settings, names: list[str], out
     begin = now()
     context.prepare()
     faulthandler.cancel_dump_traceback_later()
-    settings.time_limit += SLOWNESS * (now() - begin)
+    settings.time_limit += settings.slowness * (now() - begin)
     clean = not running() - context.baseline
     _write(out, {"event": "prepared", "capability": context.capability})
     if clean:

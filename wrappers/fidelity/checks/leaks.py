@@ -21,7 +21,7 @@ from typing import Any
 from ...snapshot_env import SnapshotEnv
 from ..context import Context, Finding
 from ..files import watch_files, written
-from ..held import parts_held
+from ..held import most_grown, parts_held
 from ..oracle import now
 from ..program import literal, printable
 from ..running import children_of, running_processes
@@ -31,11 +31,11 @@ _WARM_UP = 130  # cycles; RecordEpisodeStatistics remembers 100 episodes
 _CONFIRM = 4000  # more cycles before anything is accused
 
 # Python and numpy keep some freed memory for reuse, which fills up slowly: a few bytes a cycle are no leak,
-# and what is accused must have grown by kilobytes. The process's own memory is coarser still. What an
+# and what is accused must have grown by tens of kilobytes. The process's own memory is coarser still. What an
 # environment holds is counted exactly.
 _LEAST_A_CYCLE = {"memory": 24.0, "resident memory": 2048.0, "parts held": 0.05}
 _LEAST = {"memory": 2048.0, "resident memory": 1e6}
-_SURELY = {"memory": 4096.0, "resident memory": 2e6}
+_SURELY = {"memory": 32768.0, "resident memory": 2e6}
 
 
 @dataclass
@@ -140,11 +140,13 @@ def _watch(context: Context, cycle: _Cycle) -> list[_Growth] | int:
     half = max(half, min(_CONFIRM, int((0.1 + context.settings.budget) / cost)))
     for _ in range(half):
         cycle.run()
-    before = tracemalloc.take_snapshot()
+    before, held = tracemalloc.take_snapshot(), parts_held(cycle.env)
     growths = _halves(cycle, half, _SURELY)
     for growth in growths:
         if growth.name == "memory":
             growth.where = _most(before, tracemalloc.take_snapshot())
+        elif growth.name == "parts held":
+            growth.where = most_grown(held, parts_held(cycle.env))
     return growths or warm_up + 5 * half
 
 
@@ -160,7 +162,7 @@ def _halves(cycle: _Cycle, half: int, least: Mapping[str, float]) -> list[_Growt
     for name in start:
         first, second = middle[name] - start[name], end[name] - middle[name]
         enough = max(least.get(name, 1.0), _LEAST_A_CYCLE.get(name, 0.0) * half)
-        if first > 0 and second >= enough and second >= 0.4 * first:
+        if first > 0 and second >= enough and second >= 0.5 * first:
             growths.append(_Growth(name, (first + second) / (2 * half), 2 * half))
     if any(growth.name == "memory" for growth in growths):  # the same growth, seen twice
         growths = [growth for growth in growths if growth.name != "resident memory"]
@@ -183,7 +185,7 @@ def _amounts(env: SnapshotEnv) -> dict[str, float]:
     files = [path.stat().st_size for path in written() if path.exists()]
     return {
         "memory": memory,
-        "parts held": parts_held(env),
+        "parts held": float(sum(parts_held(env).values())),
         "resident memory": _resident(),
         "descriptors": float(_count("/proc/self/fd")),
         "threads": float(threading.active_count()),
