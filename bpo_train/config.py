@@ -175,15 +175,16 @@ class MethodConfig:
     Attributes:
         method: "bpo" (as printed), "bpo-corrected", "rloo", "grpo", "reinforce".
         schedule: where to branch; the method's own if not given.
-        returns: N, rollouts a prompt of methods that do not branch (rloo, grpo, reinforce).
+        returns: N, rollouts a prompt; with M branch points it sets K. 0: as many as M and K make, and 8 for
+            methods that do not branch (rloo, grpo, reinforce).
     """
 
     method: str = "bpo"
     schedule: str = ""
-    returns: int = 8
+    returns: int = 0
 
     def __post_init__(self) -> None:
-        if self.returns < 2:
+        if self.returns < 0 or self.returns == 1:
             raise ValueError(f"returns is {self.returns}; expected at least 2 rollouts a prompt to compare")
 
 

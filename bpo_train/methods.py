@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from .collect.budget import siblings_for
 from .collect.schedule import Schedule, ScheduleOptions, check_combination, make_schedule
 from .credit import Credit, CreditOptions, make_credit
 
@@ -41,8 +42,10 @@ def build(
     Args:
         name: of the method.
         schedule_name: another schedule than the method's own; "" for its own.
-        returns: N, for methods whose rollouts share nothing but the prompt.
-        schedule: its options. Methods that only branch at the root get M = 1 and K = N.
+        returns: N, rollouts a prompt; 0: as many as M and K make, and 8 for methods that only branch at the
+            root.
+        schedule: its options. With N given, K follows from it and M; methods that only branch at the root get
+            M = 1 and K = N.
         credit: its options.
 
     Raises:
@@ -53,7 +56,10 @@ def build(
     method = METHODS[name]
     chosen = schedule_name or method.schedule
     if chosen == "root":
-        schedule = dataclasses.replace(schedule, branch_points=1, siblings=returns)
+        schedule = dataclasses.replace(schedule, branch_points=1, siblings=returns or 8)
+    elif returns:
+        siblings = siblings_for(returns, schedule.branch_points, schedule.fresh_siblings)
+        schedule = dataclasses.replace(schedule, siblings=siblings)
     schedule = dataclasses.replace(schedule, root=schedule.root or method.root)
     made = make_credit(method.credit, credit), make_schedule(chosen, schedule)
     check_combination(*made)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from bpo_envs.tasks import task_digest
 
 if TYPE_CHECKING:
-    from bpo_envs.webshop.catalog import Product
+    from bpo_envs.webshop.products import Product
 
 SPLITS = {"test": slice(0, 500), "dev": slice(500, 1500), "train": slice(1500, None), "all": slice(0, None)}
 """The paper's splits, as positions in the shuffled order."""

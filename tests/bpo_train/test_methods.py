@@ -71,3 +71,16 @@ def test_unknown_names_are_refused_with_the_known_ones():
         made("ppo")
     with pytest.raises(ValueError, match="no schedule is called 'often'"):
         made("bpo", "often")
+
+
+def test_a_number_of_returns_sets_the_siblings_of_methods_that_branch():
+    _, schedule = build("bpo", "", 9, ScheduleOptions(branch_points=4), CreditOptions())
+    assert (schedule.options.branch_points, schedule.options.siblings) == (4, 3)  # 9 = 1 + 4 (3 - 1)
+
+
+@pytest.mark.parametrize("returns", [3, 8])
+def test_a_budget_that_m_and_k_cannot_make_names_the_nearest(returns):
+    with pytest.raises(
+        ValueError, match=f"no K makes N = {returns} returns with M = 4: the nearest budgets are"
+    ):
+        build("bpo", "", returns, ScheduleOptions(branch_points=4), CreditOptions())
