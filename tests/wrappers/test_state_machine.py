@@ -149,4 +149,4 @@ class Leaky(Basket):
 
 def test_a_leak_of_state_is_found():
     with pytest.raises(AssertionError, match=r"observation\[2\]"):
-        run(lambda: SnapshotEnv(Leaky()), examples=50, steps=25)
+        run(lambda: SnapshotEnv(Leaky()), examples=300, steps=25)

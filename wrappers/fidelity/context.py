@@ -23,7 +23,6 @@ from .shrink import shrink
 
 MAX_STEPS = 1000  # of a recorded episode; the time limit of recording usually comes first
 LEAST_STEPS, PATIENCE = 12, 5.0  # steps that an episode gets even if time is up, for so many seconds
-LEAST_CASES = 10  # programs that are run even if time is up, unless each takes long
 
 
 @dataclass
@@ -32,6 +31,7 @@ class Settings:
 
     episodes: recorded episodes (seeds `seed`, `seed` + 1, ...).
     budget: seconds of work for each check.
+    least_cases: cases that a check tries even if its time is up, unless they take long.
     hash_seeds: values of PYTHONHASHSEED that are tried, each in a new process.
     time_limit: seconds after which a check counts as hung.
     slowness: the limit grows by so many times the seconds that preparing took.
@@ -42,6 +42,7 @@ class Settings:
     seed: int = 0
     episodes: int = 8
     budget: float = 2.5
+    least_cases: int = 10
     hash_seeds: tuple[int, ...] = (1, 2)
     time_limit: float = 60.0
     slowness: float = 0.0
@@ -132,9 +133,10 @@ class Context:
     def time_is_up(self) -> bool:
         return now() > self.until
 
-    def enough(self, cases: int, least: int) -> bool:
-        """Whether to stop after `cases`: time is up, and `least` are done or would take far too long."""
-        return self.time_is_up and (cases >= least or now() > self.until + 1.0 + 3 * self.settings.budget)
+    def enough(self, cases: int, share: float = 1.0) -> bool:
+        """Whether to stop after `cases`: time is up, and this share of the least is done, or takes long."""
+        done = cases >= share * self.settings.least_cases
+        return self.time_is_up and (done or now() > self.until + 1.0 + 3 * self.settings.budget)
 
     def reset_event(self, seed: int | None) -> Event:
         return reset(seed, _given(self.settings.options))
@@ -206,7 +208,7 @@ class Context:
             failure = run(program)
             if failure is not None:
                 return self.failed(failure, run)
-            if self.enough(number, LEAST_CASES):
+            if self.enough(number):
                 break
         return Finding(f"{number} {what}{'' if number == 1 else 's'}")
 

@@ -15,7 +15,7 @@ import numpy as np
 from .places import foreign, layers, places, value_at
 
 _SIZED = (dict, list, tuple, set, frozenset, deque, str, bytes, bytearray)
-_MOST = 4_000  # objects that are looked into, the shallow ones first
+_MOST = 200  # objects below one attribute that are looked into
 
 
 def parts_held(env: gym.Env) -> dict[str, int]:
@@ -26,17 +26,21 @@ def parts_held(env: gym.Env) -> dict[str, int]:
         for name, value in vars(layer).items()
     ]
     roots += [(described, value_at(owner, name)) for described, owner, name in places(env)]
+    return {name: _count(value) for name, value in roots}
+
+
+def _count(root: Any) -> int:
+    """Parts in and below one value, breadth first, so that what is left out lies deep."""
+    queue: deque[Any] = deque([root])
     seen: set[int] = set()
-    counts: dict[str, int] = {}
-    # Breadth first over all roots together: where there is too much, what lies deep is left out.
-    queue = deque(roots)
+    count = 0
     while queue and len(seen) < _MOST:
-        name, value = queue.popleft()
+        value = queue.popleft()
         if id(value) not in seen:
             seen.add(id(value))
-            counts[name] = counts.get(name, 0) + _own_parts(value)
-            queue.extend((name, item) for item in _inside(value))
-    return counts
+            count += _own_parts(value)
+            queue.extend(_inside(value))
+    return count
 
 
 def most_grown(before: dict[str, int], after: dict[str, int]) -> str:

@@ -32,7 +32,7 @@ def check(context: Context) -> Finding:
         if isinstance(found, Finding):
             return found
         sound += found is None
-        if context.enough(tried, 4):
+        if context.enough(tried, 0.4):
             break
     if not sound:
         return Finding("the plain round trip fails already, so that no influence can be told", skipped=True)
@@ -57,7 +57,7 @@ def _disturb(context: Context, episode: Episode, at: int, number: int) -> Findin
     if context.run(control) is not None:
         return _Unsound()
     for name, disturb in DISTURBANCES.items():
-        if number and context.enough(number, 3):  # all of them are tried at the first moment
+        if number and context.enough(number, 0.3):  # all of them are tried at the first moment
             break
         failure = context.run(_disturbed(episode, at, Op("call", value=disturb, label=f"# disturb {name}")))
         if failure is not None and context.run(control) is None:
