@@ -220,6 +220,22 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(ran, model, tmp_path, monke
     assert {**one, "seconds": 0} == {**other, "seconds": 0}
 
 
+def test_baselines_and_quantiles_go_on_too(model, tmp_path, monkeypatch):
+    # bpo-corrected remembers a value for each task, entropy-threshold the entropies of earlier batches
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    changes = {"method": "bpo-corrected", "branch_points": 2, "updates": 3, "eval_tasks": 0}
+    assert main(arguments(model, whole, **changes)) == 0
+    with monkeypatch.context() as patch:
+        interrupted(patch, 1)
+        assert main(arguments(model, parts, **changes)) == STOPPED
+    state = read(parts / "checkpoint" / "trainer.json")
+    assert state["credit"]["running"]
+    assert state["schedule"]["entropies"]
+    assert main(["--resume", str(parts)]) == 0
+    assert updates(parts) == updates(whole)
+    assert same_weights(parts, whole)
+
+
 def test_what_was_done_after_the_last_checkpoint_is_done_again(ran, model, tmp_path, monkeypatch):
     folder = tmp_path / "run"
 
@@ -282,6 +298,9 @@ def test_a_taken_folder_is_refused_untouched(ran, model, capsys):
         ({"schedule": "often"}, "no schedule is called 'often'"),
         ({"eval_tasks": 501}, "has 500 tasks"),
         ({"temperature": 0}, "temperature is 0.0"),
+        ({"top_p": 0.9}, "leave them to eval"),
+        ({"top_k": 5}, "leave them to eval"),
+        ({"returns": 4, "branch_points": 2}, "no K makes N = 4 returns with M = 2"),
         ({"max_new_tokens": 2000, "context_limit": 4000}, "the model's window holds 1024"),
         ({"format": "chat"}, "no chat template"),
         ({"first_template": "{task}"}, "unknown field"),
