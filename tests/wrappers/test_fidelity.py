@@ -142,7 +142,7 @@ class Noisy(Basket):
 @pytest.mark.parametrize(
     ("animal", "complaint"),
     [
-        (Hanging, "hung: no end after 2 s (.*set_state"),
+        (Hanging, "hung: no end after"),
         (Crashing, "SIGSEGV"),
         (Exiting, "ended itself with status 0"),
         (Hungry, "MemoryError"),
@@ -152,7 +152,7 @@ def test_what_breaks_a_check_fails_this_check_only(animal, complaint):
     limits = {"time_limit": 2.0, "memory_limit": 2 << 30}
     report = check_fidelity(animal, quick=True, checks=["round trip", "background work"], **limits)
     assert not report["round trip"].passed
-    assert complaint.partition(" (")[0] in report["round trip"].detail
+    assert complaint in report["round trip"].detail
     if animal is Hanging:
         assert "set_state" in report["round trip"].detail
 
