@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 QUICK: dict[str, Any] = {"episodes": 4, "budget": 0.12, "time_limit": 20.0, "hash_seeds": (1, 2)}
-FULL: dict[str, Any] = {"episodes": 10, "budget": 2.0, "time_limit": 60.0, "hash_seeds": (1, 2, 3, 5)}
+FULL: dict[str, Any] = {"episodes": 16, "budget": 2.0, "time_limit": 60.0, "hash_seeds": (1, 2, 3, 5)}
 Progress = Callable[[str, "CheckResult | None"], None]
 
 

@@ -20,6 +20,7 @@ from .oracle import Event, Node, Oracle, Policy, RandomPolicy, now, reset
 from .program import Failure, Op, Program, Run
 from .running import running
 from .shrink import shrink
+from .suspects import suspects
 
 MAX_STEPS = 1000  # of a recorded episode; the time limit of recording usually comes first
 LEAST_STEPS, PATIENCE = 12, 5.0  # steps that an episode gets even if time is up, for so many seconds
@@ -188,7 +189,7 @@ class Context:
     def _declared_nondeterministic(self, env: SnapshotEnv) -> bool:
         if self.settings.nondeterministic is not None:
             return self.settings.nondeterministic
-        spec = env.spec
+        spec = env.unwrapped.spec
         declared = getattr(env.unwrapped, "nondeterministic", False)
         return bool(spec is not None and spec.nondeterministic) or declared is True
 
@@ -214,8 +215,6 @@ class Context:
 
     def failed(self, failure: Failure, run: Callable[[Program], Failure | None]) -> Finding:
         """The finding of a failure, with the shortest program that shows it."""
-        from .suspects import suspects
-
         until = now() + max(0.5, self.settings.budget)
         best = failure
 

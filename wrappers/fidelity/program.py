@@ -158,9 +158,9 @@ class Run:
     def failure(self) -> Failure | None:
         """Runs the program and compares. Raises what the environment raises in plain stepping."""
         with contextlib.ExitStack() as undo:
-            undo.callback(self._close)
+            undo.callback(self.close)
             for index, op in enumerate(self.program):
-                if not self._operate(index, op, undo):
+                if not self.operate(index, op, undo):
                     break
         return self.compare()
 
@@ -179,7 +179,7 @@ class Run:
             return Difference(("terminated or truncated earlier",), True, False)
         return self.comparison.difference({key: node.answer.get(key) for key in answer}, answer)
 
-    def _operate(self, index: int, op: Op, undo: contextlib.ExitStack) -> bool:
+    def operate(self, index: int, op: Op, undo: contextlib.ExitStack) -> bool:
         """Carries out one operation; False where it raised, after which the program cannot go on."""
         live = self.live.get(op.env)
         try:
@@ -227,7 +227,8 @@ class Run:
         if live is not None:
             live.env.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Closes all snapshots and environments."""
         for snapshot, _, _ in self.snapshots.values():
             snapshot.close()
         for live in self.live.values():

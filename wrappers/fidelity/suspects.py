@@ -32,9 +32,9 @@ def suspects(context: Any, failure: Failure) -> str:
 def _compare(context: Any, failure: Failure, at: int) -> str:
     run = Run(context.oracle, failure.program[: at + 1], context.comparison)
     with contextlib.ExitStack() as undo:
-        undo.callback(run._close)
+        undo.callback(run.close)
         for index, op in enumerate(run.program):
-            run._operate(index, op, undo)
+            run.operate(index, op, undo)
         live = run.live[failure.program[at].env]
         found = _attributes(live.env)
         twin = context.oracle.make()
