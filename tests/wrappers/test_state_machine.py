@@ -137,7 +137,7 @@ def test_every_interleaving_answers_as_reset_and_replay(name):
 @pytest.mark.full
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_many_long_interleavings(name):
-    run(ENVIRONMENTS[name], examples=300, steps=80)
+    run(ENVIRONMENTS[name], examples=100, steps=60)
 
 
 class Leaky(Basket):
