@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args and not args[0].startswith("-"):
         return _fail(f"unknown command {args[0]!r}; expected one of {', '.join(COMMANDS)}")
     from .checkpoint import CheckpointError  # torch comes with it: not for a mistyped command
+    from .collect.environment import InputError
 
     try:
         run = {"train": _train, "sft": _sft, "eval": _eval}[command](args)
@@ -42,8 +43,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run()
     except FileExistsError as error:
         return _fail(str(error))
-    except CheckpointError as error:  # other errors are faults of the program: let them show where they are
+    except InputError as error:
+        return _fail(str(error))
+    except CheckpointError as error:
         return _fail(str(error), status=1)
+    except OSError as error:  # a full disk, most likely; other errors are faults of the program
+        return _fail(f"{error}; what was written is whole: make room and go on with --resume", status=1)
 
 
 def _train(args: list[str]) -> Callable[[], int]:

@@ -67,7 +67,9 @@ def find_checkpoint(folder: Path) -> Path:
     for place in (folder, _beside(folder, "old")):
         if (place / _STATE).is_file():
             return place
-    raise CheckpointError(f"no checkpoint at {folder}; a run writes its first one after its first update")
+    raise CheckpointError(
+        f"no checkpoint at {folder}; a run writes its first once its start has been evaluated"
+    )
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -195,7 +195,8 @@ class EvaluationConfig:
     Attributes:
         policy: who acts: the "model", the configured "expert", or a "human" at the keyboard.
         modes: how the model acts: "sampled", "greedy" or both.
-        compare: result file of an earlier `eval` on the same tasks; differences are paired by task.
+        compare: result file of an earlier `eval` on the same tasks; differences are paired by task, with the
+            same mode, or with its first where it has no such mode.
     """
 
     policy: Literal["model", "expert", "human"] = "model"

@@ -57,7 +57,7 @@ def examine(config: Config, console: Console) -> dict[str, Any]:
         "policy": config.run.model if config.evaluation.policy == "model" else config.evaluation.policy,
         "seed": config.run.seed,
         "tasks": [task.id for task in chosen],
-        "modes": {mode: _report(found, earlier.get(mode)) for mode, found in outcomes.items()},
+        "modes": {mode: _report(found, _counterpart(earlier, mode)) for mode, found in outcomes.items()},
     }
     console.print(_table(result))
     return result
@@ -110,6 +110,11 @@ def _read_earlier(path: Path | None, tasks: Tasks, count: int) -> dict[str, Any]
     if digest != tasks.digest or names != [task.id for task in tasks.tasks[:count]]:
         raise ValueError(f"{path} was made on other tasks; differences can only be paired on the same ones")
     return modes
+
+
+def _counterpart(earlier: dict[str, Any], mode: str) -> dict[str, Any] | None:
+    """The earlier outcomes to pair with: of the same mode, or else the first that were written."""
+    return earlier.get(mode) or next(iter(earlier.values()), None)
 
 
 def _report(found: Outcomes, earlier: dict[str, Any] | None) -> dict[str, Any]:

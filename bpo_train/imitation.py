@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from .collect.environment import load_object, make_environment, tasks_of
 from .config import Config
-from .policy import Policy, new_policy, train_tokenizer
+from .policy import DTYPES, Policy, new_policy, to_device, train_tokenizer
 from .progress import Display
 from .sft import Stage, as_text, episode_row, imitate, play_all, rows_of
 
@@ -42,6 +43,7 @@ def imitation_policy(config: Config, console: Console) -> Policy:
     ]
     tokenizer = train_tokenizer(texts, config.tiny.vocabulary)
     policy = new_policy(tokenizer, config.tiny, config.format, seed)
+    to_device(policy.model, config.run.device)
     separator = min(policy.format.stop_ids)
     played: dict[str, Any] = {}
     with Display(sum(stage.steps for stage in stages), "imitation", console) as display:
@@ -62,4 +64,5 @@ def imitation_policy(config: Config, console: Console) -> Policy:
                     display.note(f"{stage.rows} {step + 1}/{stage.steps}: loss {recent:.3f}")
             done += stage.steps
     env.close()
+    torch.nn.Module.to(policy.model, DTYPES[config.run.dtype])
     return policy

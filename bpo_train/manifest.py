@@ -45,8 +45,9 @@ class RunFolder:
 
     @staticmethod
     def check_free(output: Path | None) -> None:
-        """Raise FileExistsError if `output` holds a run already, one that got as far as a checkpoint."""
-        if output is not None and any(output.glob("checkpoint*")):
+        """Raise FileExistsError if `output` holds a run already, one that got as far as its first records."""
+        signs = ("checkpoint*", "metrics.jsonl", "summary.json")
+        if output is not None and any(found for sign in signs for found in output.glob(sign)):
             raise FileExistsError(f"{output} holds a run already; choose another --output, or remove it")
 
     @classmethod

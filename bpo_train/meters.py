@@ -11,7 +11,9 @@ _NOTABLE = 0.1  # |A| above which the paper counts a step as non-degenerate; ret
 _EQUAL = 1e-6
 
 
-def batch_metrics(trees: Sequence[RolloutTree], credits: Sequence[TreeCredit]) -> dict[str, float]:
+def batch_metrics(
+    trees: Sequence[RolloutTree], credits: Sequence[TreeCredit], gamma: float = 1.0
+) -> dict[str, float]:
     """Outcomes, entropy, degeneracy and size of a batch.
 
     `success` and `score` count rollouts from the root only: forks over-represent the states they start from.
@@ -26,7 +28,7 @@ def batch_metrics(trees: Sequence[RolloutTree], credits: Sequence[TreeCredit]) -
     points = [(tree, point) for tree in trees for point in tree.branch_points]
     spreads = []
     for tree, point in points:
-        returns = [tree.return_to_go(branch, point.depth) for branch in point.members]
+        returns = [tree.return_to_go(branch, point.depth, gamma) for branch in point.members]
         spreads.append(max(returns) - min(returns))
     return {
         "success": _mean([branch.won for branch in roots]),

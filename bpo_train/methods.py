@@ -17,7 +17,7 @@ class Method:
     Attributes:
         credit: name in the credit registry.
         schedule: name in the schedule registry.
-        root: whether depth 0 is always one of the M branch points.
+        root: whether depth 0 is always one of the M branch points of its own schedule.
     """
 
     credit: str
@@ -60,7 +60,8 @@ def build(
     elif returns:
         siblings = siblings_for(returns, schedule.branch_points, schedule.fresh_siblings)
         schedule = dataclasses.replace(schedule, siblings=siblings)
-    schedule = dataclasses.replace(schedule, root=schedule.root or method.root)
+    root = schedule.root or (method.root and chosen == method.schedule)
+    schedule = dataclasses.replace(schedule, root=root)
     made = make_credit(method.credit, credit), make_schedule(chosen, schedule)
     check_combination(*made)
     return made

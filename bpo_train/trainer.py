@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import time
+import uuid
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,9 @@ class Trainer:
             )
         self.folder: RunFolder | None = None if resume is None else RunFolder(resume)
         checkpoint = None if resume is None else find_checkpoint(resume / "checkpoint")
+        saved = (
+            None if checkpoint is None else load_checkpoint(checkpoint)
+        )  # damage shows before anything else
         self.policy, reference = self._policies(resume, checkpoint)
         self.engine = HFEngine(self.policy.model, config.run.engine_batch)
         self.learner = Learner(self.policy.model, config.learn, config.rollout.temperature, reference)
@@ -96,8 +100,11 @@ class Trainer:
         self.meter = make_credit(self.credit.name, unscaled)  # advantages in units of the return, for meters
         self.cursor = 0  # tasks drawn so far
         self.seconds = 0.0  # spent by earlier parts of a resumed run
-        if checkpoint is not None:
-            self._load(checkpoint)
+        self.run_id = uuid.uuid4().hex
+        if checkpoint is not None and saved is not None:
+            assert self.folder is not None
+            self.run_id = self.folder.read_json("manifest.json").get("run_id", "")
+            self._load(checkpoint, *saved)
 
     def _environments(self, split: str) -> tuple[Tasks, InProcessPool]:
         factory = partial(make_environment, self.config.environment.options(split))
@@ -224,7 +231,7 @@ class Trainer:
         self.engine.refresh(self.learner.updates)
         end = time.perf_counter()
         pool = self.train_pool.meters
-        metrics = batch_metrics(trees, self.meter(trees)) | learned
+        metrics = batch_metrics(trees, self.meter(trees), self.config.credit.gamma) | learned
         return metrics | {
             "forwarded_tokens": self.engine.forwarded_tokens - forwarded,
             "sentinel_checks": self.collector.meters.sentinel_checks,
@@ -263,19 +270,16 @@ class Trainer:
         state = {
             "cursor": self.cursor,
             "seconds": self.seconds,
-            "method": self.config.method.method,
+            "run_id": self.run_id,
             "credit": self.credit.state_dict(),
             "schedule": self.schedule.state_dict(),
         }
         tensors = {"learner": self.learner.state_dict(), "generator": self.generator.get_state()}
         save_checkpoint(self.folder.path / "checkpoint", self.policy, state, tensors)
 
-    def _load(self, checkpoint: Path) -> None:
-        state, tensors = load_checkpoint(checkpoint)
-        if state.get("method") != self.config.method.method:
-            raise CheckpointError(
-                f"{checkpoint} is of method {state.get('method')!r}, the run of {self.config.method.method!r}"
-            )
+    def _load(self, checkpoint: Path, state: dict[str, Any], tensors: dict[str, Any]) -> None:
+        if state.get("run_id") != self.run_id:
+            raise CheckpointError(f"{checkpoint} was written by another run than the one in its folder")
         try:
             self.learner.load_state_dict(tensors["learner"])
             self.generator.set_state(tensors["generator"])
@@ -323,6 +327,7 @@ class Trainer:
 
     def _manifest(self) -> dict[str, Any]:
         return {
+            "run_id": self.run_id,
             "config": self.config.to_plain(),
             "credit": self.credit.name,
             "schedule": self.schedule.name,

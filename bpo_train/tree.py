@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(slots=True)
@@ -99,8 +98,6 @@ class RolloutTree:
     branches: list[Branch] = field(default_factory=lambda: [Branch()])
     branch_points: list[BranchPoint] = field(default_factory=list)
     weight_version: int = 0
-    lost: int = 0  # siblings given up after an infrastructure failure
-    meta: dict[str, Any] = field(default_factory=dict)
 
     @property
     def backbone(self) -> Branch:
@@ -158,10 +155,6 @@ class RolloutTree:
         for reward in reversed(self.rewards(branch, start)):
             total = reward + gamma * total
         return total
-
-    def points_on(self, branch: int) -> list[BranchPoint]:
-        """Branch points that lie on `branch` itself, by depth."""
-        return sorted((p for p in self.branch_points if p.branch == branch), key=lambda p: p.depth)
 
     def stored_tokens(self) -> int:
         """Tokens in the tree, each counted once."""

@@ -19,7 +19,7 @@ from ..policy import PromptFormat
 from ..tree import BranchPoint, Decision, RolloutTree
 from .budget import forks_per_point, returns_per_tree
 from .entropy import list_entropy
-from .environment import Task
+from .environment import InputError, Task
 from .pool import Observation, Pool
 from .schedule import DecisionView, PostHocSchedule, PredictableSchedule, Schedule, action_starts
 
@@ -160,7 +160,7 @@ class Collector:
         prompt = self._format.start(seen.text, seen.info)
         room = self._options.context_limit - self._sampling.max_new_tokens
         if len(prompt) > room:
-            raise ValueError(
+            raise InputError(
                 f"the prompt of task {growth.task.id} has {len(prompt)} tokens, but context_limit less "
                 f"max_new_tokens leaves room for {room}; raise context_limit or lower max_observation_tokens"
             )
@@ -195,7 +195,7 @@ class Collector:
         asked = [k for k, branch in enumerate(live) if branch.branch == 0]
         for k in asked:
             if not live[k].actions:
-                raise ValueError(
+                raise InputError(
                     f"measure 'actions' needs admissible_actions in the environment's info; task "
                     f"{live[k].growth.task.id} lists none"
                 )
@@ -298,7 +298,7 @@ class Collector:
         if self._schedule is None or not self._options.fill or left <= 0:
             return born
         indices = [growth.tree.add_fork(0, 0) for _ in range(left)]
-        growth.tree.branch_points.append(BranchPoint(0, 0, indices, scheduled=False))
+        growth.tree.branch_points.append(BranchPoint(0, 0, indices, scheduled=False, fresh=self._fresh))
         prompt = growth.tree.backbone.decisions[0].context
         seeds = [_environment_seed(growth, index) for index in indices]
         for index, (slot, _) in zip(indices, self._pool.reset([growth.task] * left, seeds)):

@@ -14,6 +14,10 @@ import bpo_envs  # noqa: F401  (registers the suite's ids)
 from wrappers import SnapshotEnv
 
 
+class InputError(ValueError):
+    """A configuration that turns out not to fit the environment once episodes are played."""
+
+
 @dataclass(frozen=True)
 class EnvironmentOptions:
     """What to make.

@@ -287,9 +287,10 @@ def _restricted(probabilities: torch.Tensor, sampling: Sampling) -> torch.Tensor
     if not sampling.top_k and sampling.top_p == 1.0:
         return probabilities
     ranked, order = probabilities.sort(-1, descending=True)
-    allowed = ranked.cumsum(-1) - ranked < sampling.top_p  # the mass before a token
     if sampling.top_k:
-        allowed[:, sampling.top_k :] = False
+        ranked[:, sampling.top_k :] = 0.0
+    share = ranked / ranked.sum(-1, keepdim=True)
+    allowed = (share.cumsum(-1) - share < sampling.top_p) & (ranked > 0)  # the mass before a token
     return probabilities * torch.zeros_like(allowed).scatter(1, order, allowed)
 
 

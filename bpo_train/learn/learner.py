@@ -206,6 +206,11 @@ class Learner:
             totals["mismatch"] += float((anchor - batch.behaviour).abs().sum())
         self.precise.take_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.precise.weights, o.max_grad_norm)
+        if not torch.isfinite(norm):
+            raise FloatingPointError(
+                f"the gradient of update {self.updates + 1} is {float(norm)}; the weights are left as they "
+                "were. Look for rewards that are not finite, or lower learning_rate"
+            )
         totals["grad_norm"] += float(norm)
         self.optimizer.step()
         self.precise.write_back()

@@ -2,9 +2,10 @@
 
 from .format import FormatOptions, PromptFormat, make_format
 from .lora import LoraOptions, WithoutAdapter, add_adapter, load_adapter
-from .model import Policy, TinyModel, load_policy, new_policy, train_tokenizer
+from .model import DTYPES, Policy, TinyModel, load_policy, new_policy, to_device, train_tokenizer
 
 __all__ = [
+    "DTYPES",
     "FormatOptions",
     "LoraOptions",
     "Policy",
@@ -16,5 +17,6 @@ __all__ = [
     "load_policy",
     "make_format",
     "new_policy",
+    "to_device",
     "train_tokenizer",
 ]

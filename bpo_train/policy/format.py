@@ -122,7 +122,7 @@ class ChatFormat:
     """User and assistant turns in the tokenizer's chat template.
 
     The tokens between two turns are what the template adds to a conversation that ends with a finished
-    assistant turn; they are found once, by difference, so that no generated token is rendered again.
+    assistant turn: found by difference, so that no generated token is rendered again.
     """
 
     _PROBE = "x"

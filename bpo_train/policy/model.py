@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoModelForCausalLM,
@@ -81,17 +82,26 @@ def load_policy(name: str, options: FormatOptions, dtype: str = "float32", devic
             dtype=DTYPES[dtype],
             attn_implementation="sdpa",
         )
-    except (OSError, ValueError) as error:  # no such model, no network, a foreign folder
+    except (OSError, ValueError, SafetensorError) as error:  # no such model, no network, a damaged file
         raise ValueError(f"cannot load the policy {name!r}: {error}") from error
     for tensor in model.parameters():
         # Tensors mapped from the file lie at any address, and a CPU's sums depend on the address in the last
         # digit: with storage of their own a resumed run repeats its numbers exactly.
         tensor.data = tensor.data.clone()
+    to_device(model, device)
+    return Policy(model, tokenizer, make_format(tokenizer, options))
+
+
+def to_device(model: torch.nn.Module, device: str) -> None:
+    """Move a model.
+
+    Raises:
+        ValueError: there is no such device.
+    """
     try:
         torch.nn.Module.to(model, device)
     except (RuntimeError, AssertionError) as error:  # what torch raises for a device that is not there
         raise ValueError(f"cannot put the policy on the device {device!r}: {error}") from error
-    return Policy(model, tokenizer, make_format(tokenizer, options))
 
 
 def _place(name: str) -> str:

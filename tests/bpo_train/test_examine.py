@@ -105,3 +105,11 @@ def test_what_cannot_be_evaluated_is_refused(model, tmp_path, capsys, changes, s
     assert main(["eval", *arguments(model, tmp_path / "x.json", **changes)]) == 2
     assert says in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_expert_is_paired_with_an_evaluation_of_the_model(model, tmp_path):
+    first = evaluated(model, tmp_path / "model.json")
+    second = evaluated(model, tmp_path / "expert.json", compare=tmp_path / "model.json", **EXPERT)
+    before = first["modes"]["sampled"]["outcomes"]["won"]
+    report = second["modes"]["expert"]
+    assert report["difference"]["success"] == paired_difference(before, report["outcomes"]["won"])

@@ -84,3 +84,16 @@ def test_a_budget_that_m_and_k_cannot_make_names_the_nearest(returns):
         ValueError, match=f"no K makes N = {returns} returns with M = 4: the nearest budgets are"
     ):
         build("bpo", "", returns, ScheduleOptions(branch_points=4), CreditOptions())
+
+
+def test_another_schedule_than_its_own_is_not_made_to_branch_at_the_root():
+    _, schedule = made("bpo-corrected", "equal", ScheduleOptions(branch_points=2, decisions=(3, 5)))
+    assert not schedule.options.root
+
+
+@pytest.mark.parametrize("option", [{"prefix": "rows"}, {"suffix": "none"}])
+@pytest.mark.parametrize("method", ["bpo-corrected", "rloo", "grpo"])
+def test_choices_within_bpo_are_refused_elsewhere(method, option):
+    with pytest.raises(ValueError, match=f"{method} has no such choice"):
+        made(method, **option)
+    made("bpo", **option)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from safetensors.torch import load_file
 
 from bpo_train.__main__ import STOPPED, main
 from bpo_train.config import from_plain
+from bpo_train.manifest import RunFolder
 from bpo_train.policy import FormatOptions, load_policy
 from bpo_train.trainer import Trainer
 from small_run import arguments, numbers, random_policy
@@ -264,6 +267,43 @@ def test_a_finished_run_can_be_resumed_for_nothing(ran, model, tmp_path):
     before = updates(folder)
     assert main(["--resume", str(folder)]) == 0
     assert updates(folder) == before
+
+
+def test_damaged_weights_are_not_gone_on_from(model, tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main(arguments(model, folder, updates=1, eval_tasks=0)) == 0
+    weights = folder / "checkpoint" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-500])
+    assert main(["--resume", str(folder)]) == 1
+    assert "model.safetensors is missing or damaged" in capsys.readouterr().err
+
+
+def test_the_checkpoint_of_another_run_is_not_gone_on_from(model, tmp_path, capsys):
+    for name in ("one", "other"):
+        assert main(arguments(model, tmp_path / name, updates=1, eval_tasks=0)) == 0
+    shutil.rmtree(tmp_path / "one" / "checkpoint")
+    shutil.copytree(tmp_path / "other" / "checkpoint", tmp_path / "one" / "checkpoint")
+    assert main(["--resume", str(tmp_path / "one")]) == 1
+    assert "was written by another run" in capsys.readouterr().err
+
+
+def test_a_full_disk_ends_the_run_with_a_word_and_can_be_gone_on_from(
+    ran, model, tmp_path, monkeypatch, capsys
+):
+    folder = tmp_path / "run"
+    append = RunFolder.append
+
+    def full(run: RunFolder, name: str, record):
+        if record.get("update") == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(run, name, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "append", full)
+        assert main(arguments(model, folder)) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert main(["--resume", str(folder)]) == 0
+    assert updates(folder) == updates(ran)
 
 
 def test_resuming_needs_a_run(tmp_path, capsys):

@@ -115,11 +115,6 @@ def test_members_of_a_branch_point_start_with_the_branch_it_lies_on():
     assert BranchPoint(0, 2, [3, 4]).members == [0, 3, 4]
 
 
-def test_points_on_a_branch_by_depth(tree):
-    assert [(p.depth, p.siblings) for p in tree.points_on(0)] == [(0, [4]), (1, [1])]
-    assert [(p.depth, p.siblings) for p in tree.points_on(1)] == [(1, [3]), (2, [2])]
-
-
 @pytest.mark.parametrize(("parent", "depth"), [(0, 3), (0, -1), (1, 0), (1, 4)])
 def test_a_fork_must_lie_on_its_parent(tree, parent, depth):
     with pytest.raises(ValueError, match=f"branch {parent} has no decision {depth}"):

@@ -38,6 +38,12 @@ def check_combination(credit: Credit, schedule: Schedule) -> None:
             f"schedule {schedule.name} is predictable, so the backbone is as good a sibling as a fresh one: "
             f"fresh_siblings is for post-hoc schedules"
         )
+    for option, default in (("prefix", "backbone"), ("suffix", "inherit")):
+        given = getattr(credit.options, option)
+        if credit.name != "bpo" and given != default:
+            raise ValueError(
+                f"{option} {given!r} is a choice within credit bpo; {credit.name} has no such choice"
+            )
     if credit.needs_predictable and not schedule.predictable and not credit.options.allow_biased:
         raise ValueError(
             f"credit {credit.name} is biased with the post-hoc schedule {schedule.name}, which knows how the "

@@ -332,3 +332,13 @@ def test_options_out_of_range_are_refused_by_name(wrong):
     (name,) = wrong
     with pytest.raises(ValueError, match=f"{name} is"):
         options(**wrong)
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
+    model = tiny_model()
+    before = weights(model)
+    tree, _ = one_decision(model)
+    learner = Learner(model, options())
+    with pytest.raises(FloatingPointError, match="gradient of update 1 is nan"):
+        learner.update([tree], [TreeCredit([[math.nan]], [[1.0]])], generator())
+    assert torch.equal(weights(model), before)
