@@ -30,7 +30,8 @@ class LearnOptions:
         updates: length of the run, for the cosine.
         betas, weight_decay: of AdamW.
         clip: epsilon of Eq 6. With one epoch and one mini-batch the ratio is 1 and the clip does nothing.
-        kl_weight: beta of Eq 6; 0 needs no reference model.
+        kl_weight: beta of Eq 6; 0 needs no reference model. Every action token counts alike in the KL term,
+            whatever the weight of its pair.
         kl: "exact" | "k2" | "k3".
         epochs, minibatches: passes over a batch of trees, and steps in each.
         normalise: "constant" divides the summed loss by trees x `loss_length`, "tokens" by the action tokens.
