@@ -13,5 +13,5 @@ ASSETS = "bpo_envs._assets"
 setup(
     packages=[*find_packages(include=["bpo_envs*", "bpo_train*", "wrappers*"]), ASSETS],
     package_dir={ASSETS: "assets"},
-    package_data={"*": ["py.typed", "**/*.yaml"], ASSETS: ["**/*"]},
+    package_data={"*": ["py.typed"], "bpo_train": ["recipes/*.yaml"], ASSETS: ["**/*"]},
 )
