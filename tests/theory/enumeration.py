@@ -155,6 +155,32 @@ def expected_gradient(
     return mdp.gradient(total)
 
 
+def tree_gradient(mdp: TinyMDP, tree: RolloutTree, found: TreeCredit) -> Gradient:
+    """What one tree contributes: sum over (s, a) of weight x advantage x grad log pi(a|s)."""
+    total: dict[tuple[State, str], Fraction] = {}
+    for branch, own, state, action in steps_of(tree):
+        amount = exact(found.weights[branch][own]) * exact(found.advantages[branch][own])
+        total[state, action] = total.get((state, action), Fraction(0)) + amount
+    return mdp.gradient(total)
+
+
+def second_moment(
+    mdp: TinyMDP,
+    outcomes: Iterable[Outcome],
+    credit: Callable[[RolloutTree], TreeCredit],
+    part: Callable[[Gradient], Gradient] = lambda gradient: gradient,
+) -> Fraction:
+    """E[|g|^2] of one tree's gradient, or of a part; less |E g|^2 it is the trace of its covariance."""
+    return sum(
+        (p * squared(part(tree_gradient(mdp, tree, credit(tree)))) for tree, p in outcomes), Fraction(0)
+    )
+
+
+def squared(gradient: Gradient) -> Fraction:
+    """|g|^2."""
+    return sum((value * value for value in gradient.values()), Fraction(0))
+
+
 def exact(value: float) -> Fraction:
     """A credit's number as a fraction: weights are floats 1/n with small n, the rest are fractions."""
     if isinstance(value, Fraction | int):
