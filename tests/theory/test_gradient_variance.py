@@ -1,7 +1,7 @@
 """The variance of the estimators, not only their mean: exactly, against moments of rollouts and of pairs.
 
-The oracle never sees a tree or a credit: it runs over episodes, or over pairs of them, and writes the estimator
-down as a formula.
+The oracle never sees a tree or a credit: it runs over episodes, or over pairs of them, and writes the
+estimator down as a formula.
 """
 
 from __future__ import annotations
