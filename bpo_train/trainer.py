@@ -96,8 +96,9 @@ class Trainer:
         self.collector = Collector(
             self.engine, self.train_pool, self.policy.format, self.sampling, self.schedule, self.growth
         )
+        # Meters want advantages in units of the return; only grpo divides them by a deviation.
         unscaled = dataclasses.replace(config.credit, scale="none")
-        self.meter = make_credit(self.credit.name, unscaled)  # advantages in units of the return, for meters
+        self.unscaled = make_credit("grpo", unscaled) if self.credit.name == "grpo" else None
         self.cursor = 0  # tasks drawn so far
         self.seconds = 0.0  # spent by earlier parts of a resumed run
         self.run_id = uuid.uuid4().hex
@@ -231,7 +232,8 @@ class Trainer:
         self.engine.refresh(self.learner.updates)
         end = time.perf_counter()
         pool = self.train_pool.meters
-        metrics = batch_metrics(trees, self.meter(trees), self.config.credit.gamma) | learned
+        metered = credits if self.unscaled is None else self.unscaled(trees)
+        metrics = batch_metrics(trees, metered, self.config.credit.gamma) | learned
         return metrics | {
             "forwarded_tokens": self.engine.forwarded_tokens - forwarded,
             "sentinel_checks": self.collector.meters.sentinel_checks,
